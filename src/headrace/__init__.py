@@ -1,0 +1,3 @@
+"""Headrace: deployable streaming jobs on Spark."""
+
+__version__ = "0.1.0"

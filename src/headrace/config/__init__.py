@@ -1,0 +1,1 @@
+"""The bundle's configuration: YAML files in, frozen values out, every problem with its line."""

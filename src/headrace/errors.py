@@ -1,0 +1,68 @@
+"""What can go wrong, as one tree.
+
+HeadraceError
+├── ConfigurationError   what the YAML files or the user's functions say cannot be carried out
+├── SetupError           the machine lacks something: Java, memory, jars, a port, a service
+├── GuardError           starting now would lose, double or falsify rows: nothing was written
+├── StepError            a step failed while it ran
+└── DataError            asked-for data is not there or cannot be read
+
+Foreign errors become ours once, at the edge that meets them. Each problem says how to mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong: where it stands, what it is, how to mend it."""
+
+    where: str
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        place = f"\n  at   {self.where}" if self.where else ""
+        return f"Error: {self.message}{place}\n  fix: {self.fix}"
+
+
+class HeadraceError(Exception):
+    """Base of all errors that a user is meant to read; holds one problem or several."""
+
+    def __init__(self, message: str, *, fix: str, where: str = "") -> None:
+        self.problems: tuple[Problem, ...] = (Problem(where, message, fix),)
+        super().__init__(message)
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem]) -> HeadraceError:
+        """One error that tells all of the problems, in the order given."""
+        found = tuple(problems)
+        error = cls(found[0].message, where=found[0].where, fix=found[0].fix)
+        error.problems = found
+        return error
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+class ConfigurationError(HeadraceError):
+    """The configuration cannot be carried out as it is written."""
+
+
+class SetupError(HeadraceError):
+    """The machine lacks something that the run needs."""
+
+
+class GuardError(HeadraceError):
+    """Starting now would lose, double or falsify rows; nothing was written."""
+
+
+class StepError(HeadraceError):
+    """A step failed while it ran."""
+
+
+class DataError(HeadraceError):
+    """Data that was asked for is not there, or cannot be read."""
