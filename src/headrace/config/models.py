@@ -6,11 +6,31 @@ Names, line numbers and messages are the loader's; these classes only say which 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Strict,
+    StringConstraints,
+    Tag,
+)
 
-UNITS = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
+from headrace.config.locate import Lines
+
+T = TypeVar("T")
+UNITS = {
+    "millisecond": 1,
+    "second": 1_000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 604_800_000,
+}
 DURATION = re.compile(rf"^\s*(\d+)\s+({'|'.join(UNITS)})s?\s*$")
 
 
@@ -31,7 +51,10 @@ def _duration(value: object) -> object:
 Duration = Annotated[str, BeforeValidator(_duration)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 ImportPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9]\d*[mg]$")]
+SecretName = Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
 Setting = str | int | float | bool
+Many = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists, frozen values have tuples
 Layer = Literal["bronze", "silver", "gold"]
 
 
@@ -47,9 +70,9 @@ class Model(BaseModel):
 class Rule(Model):
     """One entry of `expect`: exactly one of the five tests, and what to do with a row that fails it."""
 
-    not_null: tuple[str, ...] | None = None
-    between: dict[str, tuple[Any, Any]] | None = None
-    one_of: dict[str, tuple[Any, ...]] | None = None
+    not_null: Many[str] | None = None
+    between: dict[str, Annotated[tuple[Any, Any], Strict(False)]] | None = None
+    one_of: dict[str, Many[Any]] | None = None
     matches: dict[str, str] | None = None
     rule: ImportPath | None = None
     on_fail: Literal["quarantine", "drop", "warn", "stop"] = "quarantine"
@@ -73,7 +96,7 @@ class Read(Model):
     changes: bool = False
     watermark: Watermark | None = None
     max_future: Duration = "5 minutes"
-    expect: tuple[Rule, ...] = ()
+    expect: Many[Rule] = ()
     options: dict[str, Setting] = {}
 
 
@@ -86,10 +109,10 @@ class Sink(Model):
     console: bool | None = None
     memory: Name | None = None
     mode: Literal["append", "replace", "upsert", "history"] = "append"
-    keys: tuple[str, ...] = ()
+    keys: Many[str] = ()
     sequence: str | None = None
-    partition_by: tuple[str, ...] = ()
-    cluster_by: tuple[str, ...] = ()
+    partition_by: Many[str] = ()
+    cluster_by: Many[str] = ()
     format: str | None = None
     options: dict[str, Setting] = {}
 
@@ -108,8 +131,8 @@ class Step(Model):
     transform: ImportPath | None = None
     with_: dict[str, Any] = Field(default={}, alias="with")
     row_wise: bool = False
-    expect: tuple[Rule, ...] = ()
-    writes: tuple[Sink, ...]
+    expect: Many[Rule] = ()
+    writes: Many[Sink]
     output: Literal["append", "update", "complete"] = "append"
     settings: dict[str, Setting] = {}
     version: int = 1
@@ -136,7 +159,7 @@ class LocalEngine(Model):
 
     kind: Literal["local"]
     cores: int = Field(default=2, ge=1)
-    memory: Annotated[str, StringConstraints(pattern=r"^\d+[mg]$")] = "2g"
+    memory: Memory = "2g"
     ui: bool = False
     ivy_settings: str | None = None
 
@@ -172,20 +195,25 @@ class Every(Model):
     every: Duration
 
 
-Trigger = Literal["available_now", "once", "default"] | Every
+def _written_as(value: object) -> str:
+    return "keys" if isinstance(value, (dict, BaseModel)) else "word"
+
+
+TriggerWord = Literal["available_now", "once", "default"]
+Trigger = Annotated[Annotated[TriggerWord, Tag("word")] | Annotated[Every, Tag("keys")], Discriminator(_written_as)]
 
 
 class Secret(Model):
     """A reference to a secret, `scope/key`: fetched when a run starts, never written down."""
 
-    secret: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
+    secret: SecretName
 
 
 class Security(Model):
     """How to log in to Kafka: SASL over TLS unless `tls` is false."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-    username: str | Secret
+    username: Annotated[Annotated[str, Tag("word")] | Annotated[Secret, Tag("keys")], Discriminator(_written_as)]
     password: Secret
     tls: bool = True
 
@@ -204,7 +232,7 @@ class KafkaSource(Model):
 
     kind: Literal["kafka"]
     servers: str
-    topics: tuple[str, ...] = ()
+    topics: Many[str] = ()
     pattern: str | None = None
     format: Literal["json", "text", "bytes"] = "json"
     start: Literal["earliest", "latest"] = "earliest"
@@ -238,6 +266,9 @@ class RequiredValue(Model):
     required: Literal[True]
 
 
+Value = Annotated[Annotated[str | int, Tag("word")] | Annotated[RequiredValue, Tag("keys")], Discriminator(_written_as)]
+
+
 class Environment(Model):
     """The places and values of one environment."""
 
@@ -250,7 +281,7 @@ class Environment(Model):
     sources: dict[Name, Source] = {}
     topics: dict[Name, Topic] = {}
     folders: dict[Name, str] = {}
-    values: dict[Name, str | int | RequiredValue] = {}
+    values: dict[Name, Value] = {}
     settings: dict[str, Setting] = {}
 
     def trigger_of(self, step: str) -> Trigger:
@@ -276,3 +307,17 @@ class Bundle(Model):
     pipelines: dict[str, Pipeline]
     environment: Environment
     targets: dict[str, Target] = {}
+    jobs: tuple[str, ...] = ()
+    lines: dict[str, Lines] = Field(default={}, exclude=True, repr=False)
+
+    @property
+    def directory(self) -> Path:
+        """Where runs in this environment keep their events and logs: beside the bundle, in a job beside the checkpoints."""
+        if self.environment.engine.kind == "databricks":
+            return Path(self.environment.checkpoints) / ".headrace"
+        return Path(self.root) / ".headrace" / self.environment.name
+
+    def where(self, pipeline: str, *path: str | int) -> str:
+        """file:line of a key of a pipeline's file."""
+        file = f"conf/pipelines/{pipeline}.yml"
+        return self.lines.get(file, Lines(file)).where(*path)

@@ -1,0 +1,224 @@
+"""Writes a step's batches exactly once: several tables, refused rows, replacements and merges.
+
+The query's id and the batch's number go with every Delta write, just as Delta's own streaming sink does it: a batch that
+is repeated after a crash is skipped by each table that has it. No table is touched twice for one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from headrace import merges, quality, secrets
+from headrace.config.models import Environment, Sink, Step
+from headrace.errors import ConfigurationError
+from headrace.tables import QUARANTINE, Stamp, Table, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+QUARANTINE_SCHEMA = (
+    "raw STRING, reasons ARRAY<STRING>, position STRING, step STRING, batch BIGINT, quarantined_at TIMESTAMP"
+)
+KINDS = ("refused", "dropped", "warned")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What became of a batch's judged rows, per rule."""
+
+    refused: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)
+    warned: dict[str, int] = field(default_factory=dict)
+    passes: int = 1
+
+
+def quarantine_of(step: Step, environment: Environment) -> Table | None:
+    """The table for the step's refused rows, beside the first table that it writes."""
+    return next((table_of(environment, name + QUARANTINE) for name in step.tables_written), None)
+
+
+class BatchWriter:
+    """Called by Spark with each batch of one step."""
+
+    def __init__(
+        self,
+        step: Step,
+        environment: Environment,
+        *,
+        transform: Callable[[DataFrame], DataFrame] | None,
+        note: Callable[[int, Counts], None],
+    ) -> None:
+        self._step, self._environment, self._transform, self._note = step, environment, transform, note
+        self._may_be_repeated = True  # the first batch after a start may have been written before a crash
+        self._had_remarks = False
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        writer = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        stamp = Stamp(str(writer), number)
+        keep = self._several() or self._had_remarks
+        with _kept(batch, wanted=keep) as arrived:
+            counts = self._write(arrived, stamp)
+        self._may_be_repeated = False
+        self._had_remarks = counts != Counts()
+        if self._had_remarks and not keep:
+            counts = replace(counts, passes=2)
+        self._note(number, counts)
+
+    def _several(self) -> bool:
+        # A merge reads its rows twice; a state store must not be run through twice.
+        return len(self._step.writes) > 1 or self._step.writes[0].mode in ("upsert", "history")
+
+    def _write(self, arrived: DataFrame, stamp: Stamp) -> Counts:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        remarked = F.count(quality.VERDICT).alias("remarked")
+        watched: list[tuple[DataFrame, Observation]] = []
+
+        def watch(frame: DataFrame) -> DataFrame:
+            if not quality.is_judged(frame):
+                return frame
+            watched.append((frame, Observation()))
+            return frame.observe(watched[-1][1], remarked)
+
+        rows = arrived
+        if self._transform is not None:
+            rows = self._transform(_good(watch(rows)))
+        rows = _good(watch(quality.judge_result(rows, self._step.expect)))
+        first, *others = self._step.writes
+        if self._has(first, rows, stamp):
+            # The table has this batch: count anew, which also runs the plan once, as the state store insists (4.2.0).
+            found = [frame.where(F.col(quality.VERDICT).isNotNull()).count() for frame, _ in watched]
+            if not found:
+                rows.write.format("noop").mode("overwrite").save()
+        else:
+            self._put(rows, first, stamp)
+            found = [int(observation.get["remarked"]) for _, observation in watched]
+        for sink in others:
+            self._put(rows, sink, stamp)
+        remarks = [frame for (frame, _), count in zip(watched, found, strict=True) if count]
+        return self._quarantine(remarks, stamp) if remarks else Counts()
+
+    def _has(self, sink: Sink, rows: DataFrame, stamp: Stamp) -> bool:
+        if not self._may_be_repeated or not sink.table:
+            return False
+        return table_of(self._environment, sink.table).has_seen(rows.sparkSession, stamp.writer, stamp.batch)
+
+    def _put(self, rows: DataFrame, sink: Sink, stamp: Stamp) -> None:
+        if sink.table:
+            WRITES[sink.mode](rows, table_of(self._environment, sink.table), sink, stamp)
+        elif sink.topic:
+            records(rows).write.format("kafka").options(**topic_options(sink, self._environment)).save()
+        elif sink.console:
+            show(rows, stamp.batch)
+        else:
+            raise ConfigurationError(f"a {sink.kind} cannot be one of several sinks", fix="give it a step of its own")
+
+    def _quarantine(self, remarks: list[DataFrame], stamp: Stamp) -> Counts:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        said = [frame.where(F.col(quality.VERDICT).isNotNull()).select(quality.VERDICT) for frame in remarks]
+        verdicts = said[0]
+        for more in said[1:]:
+            verdicts = verdicts.union(more)
+        names = dict.fromkeys(quality.rule_names(self._step))
+        tally: list[Column] = [
+            F.count_if(F.array_contains(f"{quality.VERDICT}.{kind}", name)).alias(f"{kind}:{name}")
+            for kind in KINDS
+            for name in names
+        ]
+        table = quarantine_of(self._step, self._environment)
+        if table is None or (
+            self._may_be_repeated and table.has_seen(verdicts.sparkSession, stamp.writer, stamp.batch)
+        ):
+            counted = verdicts.agg(*tally).collect()[0].asDict()
+        else:
+            observation = Observation()
+            refused = verdicts.observe(observation, *tally).where(F.size(f"{quality.VERDICT}.refused") > 0)
+            stamp.append(_as_quarantined(refused, self._step.name, stamp.batch), table)
+            counted = observation.get
+        per_kind = {
+            kind: {name: int(counted[f"{kind}:{name}"]) for name in names if counted[f"{kind}:{name}"]}
+            for kind in KINDS
+        }
+        return Counts(per_kind["refused"], per_kind["dropped"], per_kind["warned"])
+
+
+def _append(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
+    stamp.append(rows, table)
+
+
+def _replace(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
+    stamp.append(rows, table, mode="overwrite")
+
+
+def _upsert(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
+    merges.upsert(rows, table, keys=sink.keys, sequence=str(sink.sequence), stamp=stamp)
+
+
+WRITES: dict[str, Callable[[DataFrame, Table, Sink, Stamp], None]] = {
+    "append": _append,
+    "replace": _replace,
+    "upsert": _upsert,
+}
+
+
+def topic_options(sink: Sink, environment: Environment) -> dict[str, str]:
+    """Spark's options for writing to the topic."""
+    topic = environment.topics[str(sink.topic)]
+    options = {
+        "kafka.bootstrap.servers": topic.servers,
+        "topic": topic.topic,
+        **secrets.kafka_options(topic.security),
+    }
+    return options | {key: str(value) for key, value in topic.options.items()}
+
+
+def records(rows: DataFrame) -> DataFrame:
+    """Rows as Kafka records: as they are when they have a `value`, else as one JSON object each."""
+    from pyspark.sql import functions as F
+
+    return rows if "value" in rows.columns else rows.select(F.to_json(F.struct("*")).alias("value"))
+
+
+def show(rows: DataFrame, batch: int) -> None:
+    """Prints a batch: through Python, because what the JVM prints goes to the log."""
+    print(f"batch {batch}")
+    rows.show(truncate=False)
+
+
+def _good(rows: DataFrame) -> DataFrame:
+    if not quality.is_judged(rows):
+        return rows
+    return rows.where(~quality.is_bad()).drop(quality.VERDICT, quality.UNIQUE)
+
+
+def _as_quarantined(refused: DataFrame, step: str, batch: int) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    verdict = quality.VERDICT
+    return refused.select(
+        F.col(f"{verdict}.raw").alias("raw"),
+        F.col(f"{verdict}.refused").alias("reasons"),
+        F.col(f"{verdict}.position").alias("position"),
+        F.lit(step).alias("step"),
+        F.lit(batch).cast("bigint").alias("batch"),
+        F.current_timestamp().alias("quarantined_at"),
+    )
+
+
+@contextmanager
+def _kept(batch: DataFrame, *, wanted: bool) -> Iterator[DataFrame]:
+    """The batch, computed once when it will be read more than once."""
+    if not wanted:
+        yield batch
+        return
+    kept = batch.persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()

@@ -1,0 +1,1 @@
+"""What a step remembers between runs: where it lies, and who may use it."""

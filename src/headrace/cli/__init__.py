@@ -1,0 +1,59 @@
+"""The command line: parse, one call, print. Commands are imported when they are called, not before."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from headrace import __version__
+from headrace.errors import HeadraceError
+
+# Each is the function of that name in headrace.cli.<name>; the words are the first line of its help.
+COMMANDS = {
+    "check": "Find every mistake in the bundle without running it.",
+    "doctor": "Say what this machine lacks.",
+    "graph": "Show how a pipeline's steps hang together.",
+    "run": "Run a pipeline.",
+    "show": "Show the rows of a table.",
+    "status": "Show how a pipeline's steps are doing.",
+}
+
+
+class Commands(click.Group):
+    """Knows its commands by name; imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"headrace.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what a user did wrong ends as its problems, not as a traceback."""
+        try:
+            return super().invoke(ctx)
+        except HeadraceError as error:
+            click.echo(str(error), err=True)
+            ctx.exit(1)
+        except KeyboardInterrupt:
+            click.echo("Stopped.", err=True)
+            ctx.exit(130)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="headrace", message="%(prog)s %(version)s")
+def main() -> None:
+    """Run streaming jobs on a laptop, check them before they run, carry the same bytes to production."""

@@ -1,0 +1,57 @@
+"""Options that several commands share: the same word does the same thing everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _pairs(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not name or not separator:
+            raise click.BadParameter(f"{text!r} is not of the form name=value", ctx, parameter)
+        pairs[name] = value
+    return pairs
+
+
+def environment(default: str | None = "local") -> Callable[[F], F]:
+    """--env: which environment; with no default, all of them."""
+    said = "The environment." if default else "The environment; without it, all of them."
+    return click.option(
+        "--env", "environment", metavar="NAME", default=default, show_default=default is not None, help=said
+    )
+
+
+values = click.option(
+    "--value",
+    "values",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_pairs,
+    help="A value that the environment asks for.",
+)
+root = click.option(
+    "--conf",
+    "-C",
+    "start",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    help="The bundle, or a directory in it; without it, this directory.",
+)
+facts = click.option(
+    "-o",
+    "as_json",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    callback=lambda ctx, parameter, given: given == "json",
+    expose_value=True,
+    help="Print text, or JSON for programs.",
+)

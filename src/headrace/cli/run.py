@@ -1,0 +1,44 @@
+"""`headrace run`: runs a pipeline and shows what its batches do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headrace.cli import options
+
+
+@click.command()
+@click.argument("pipeline")
+@options.environment()
+@click.option("--step", "only", metavar="NAME", multiple=True, help="Run only this step; may be given again.")
+@click.option("--follow", is_flag=True, help="Go on with what comes in, until Ctrl-C.")
+@click.option("--once", is_flag=True, help="Stop when all that is there has been read, whatever the trigger.")
+@options.values
+@options.root
+def run(
+    pipeline: str,
+    environment: str,
+    only: tuple[str, ...],
+    follow: bool,
+    once: bool,
+    values: dict[str, str],
+    start: Path,
+) -> None:
+    """Run a pipeline.
+
+    A run processes what is there and ends; its trigger in the environment's file or --follow makes it go on.
+    """
+    from headrace import runner, session
+    from headrace.cli.live import Live
+    from headrace.config.load import find_root, load_bundle
+
+    if follow and once:
+        raise click.UsageError("--follow and --once exclude each other")
+    bundle = load_bundle(find_root(start), environment, values)
+    going_on = runner.goes_on(bundle, pipeline, only, follow=follow, once=once)
+    with Live(bundle, pipeline, table=going_on) as live:
+        with session.opened(bundle, name=pipeline, ends=not going_on) as spark:
+            live.ready()
+            runner.run(spark, bundle, pipeline, only=only, follow=follow, once=once, watch=live.show)

@@ -1,0 +1,1 @@
+"""What no single value can tell: rules between keys, steps, files and places."""

@@ -1,0 +1,74 @@
+"""An environment on its own: engine, tables, sources and the place of each person in a shared target."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+
+from headrace.config.environments import EnvironmentDraft, is_absolute, places
+from headrace.config.locate import KeyPath, in_words
+from headrace.config.models import Environment, FileSource, KafkaSource, Target
+from headrace.config.values import references
+from headrace.errors import Problem
+
+FORMATS = ("json", "csv", "text", "parquet", "orc", "avro", "xml", "binaryFile")
+Found = Iterator[tuple[KeyPath, str, str]]
+
+
+def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) -> list[Problem]:
+    """The problems of one environment file that lie between its keys."""
+    found: list[tuple[KeyPath, str, str]] = []
+    if draft.environment is not None:
+        found += [*_tables(draft.environment), *_sources(draft.environment)]
+        if draft.environment.engine.kind == "databricks":
+            found += _relative(draft)
+    target = targets.get(draft.name)
+    if draft.raw and target is not None and target.mode == "development":
+        found += _personal(draft)
+    return [Problem(draft.lines.where(*path), f"{in_words(path)}: {message}", fix) for path, message, fix in found]
+
+
+def _tables(environment: Environment) -> Found:
+    tables = environment.tables
+    in_catalog = tables.catalog is not None or tables.schema_ is not None
+    if (tables.root is not None) == in_catalog:
+        fix = "write {root: …} or {catalog: …, schema: …}"
+        yield ("tables",), "must be either under a root or in a catalog's schema", fix
+    elif in_catalog and (tables.catalog is None or tables.schema_ is None):
+        missing = "catalog" if tables.catalog is None else "schema"
+        yield ("tables",), f"'{missing}' is missing", f"add '{missing}:' here"
+    elif in_catalog and environment.engine.kind == "local":
+        yield ("tables",), "the local engine has no catalog", "write {root: .headrace/tables}"
+
+
+def _relative(draft: EnvironmentDraft) -> Found:
+    """A Databricks job has no directory of the user's that relative paths could start at."""
+    for path, place in places(draft.raw):
+        if isinstance(place, str) and place and not is_absolute(place) and not place.startswith("${"):
+            yield (
+                path,
+                f"'{place}' is a relative path, which a Databricks job has no place for",
+                "write /Volumes/…",
+            )
+
+
+def _sources(environment: Environment) -> Found:
+    for name, source in environment.sources.items():
+        if isinstance(source, KafkaSource) and bool(source.topics) == (source.pattern is not None):
+            yield ("sources", name), "must have exactly one of topics, pattern", "write topics: [orders]"
+        if isinstance(source, FileSource) and source.format not in FORMATS:
+            # Spark takes any format by name: only a slip of the pen is refused.
+            close = difflib.get_close_matches(source.format, FORMATS, n=1, cutoff=0.7)
+            if close:
+                message = f"unknown format '{source.format}'"
+                yield ("sources", name, "format"), message, f"did you mean '{close[0]}'?"
+
+
+def _personal(draft: EnvironmentDraft) -> Found:
+    required = set(draft.values.required())
+    for key in ("tables", "checkpoints"):
+        if key in draft.raw and not references(draft.raw[key]) & required:
+            name = next(iter(sorted(required)), "user")
+            message = "is the same for everybody, but the target's mode is development"
+            fix = f"put ${{{name}}} into it, with values: {{{name}: {{required: true}}}}"
+            yield (key,), message, fix

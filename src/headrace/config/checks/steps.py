@@ -1,0 +1,149 @@
+"""Each step on its own: keys that exclude or need each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from headrace.config.judging import DEDUPLICATE
+from headrace.config.locate import KeyPath, in_words
+from headrace.config.models import Read, Rule, Sink, Step
+from headrace.config.pipelines import Draft
+from headrace.errors import Problem
+
+TESTS = ("not_null", "between", "one_of", "matches", "rule")
+SINKS = ("table", "topic", "folder", "console", "memory")
+ONLY_SOURCES = ("schema_", "infer", "max_future", "expect")
+IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
+TYPES = (
+    "string|varchar|char|binary|boolean|tinyint|byte|smallint|short|int|integer|bigint|long|float|real|double|"
+    "decimal|dec|numeric|date|timestamp|timestamp_ntz|timestamp_ltz|interval|array|map|struct|variant|void"
+)
+DDL = re.compile(rf"\s*(?:struct\s*<|(?:`[^`]+`|\w+)(?:\s*:\s*|\s+)(?:{TYPES})\b)", re.IGNORECASE)
+
+Found = Iterator[tuple[KeyPath, str, str]]
+
+
+def check_steps(drafts: list[Draft]) -> list[Problem]:
+    """The problems of all steps that can be seen without any other file."""
+    problems = []
+    for draft in drafts:
+        for step in draft.steps.values():
+            for path, message, fix in _step(step):
+                at = ("steps", step.name, *path)
+                problems.append(Problem(draft.lines.where(*at), f"{in_words(at)}: {message}", fix))
+    return problems
+
+
+def _step(step: Step) -> Found:
+    for name, read in step.reads.items():
+        for path, message, fix in _read(read):
+            yield ("reads", name, *path), message, fix
+    for at, sink in enumerate(step.writes):
+        for path, message, fix in _sink(sink):
+            yield ("writes", at, *path), message, fix
+    for path, message, fix in _rules(step.expect):
+        yield path, message, fix
+    if not step.writes:
+        yield ("writes",), "a step must write something", "name a table: {table: …}"
+    if all(read.static and read.table for read in step.reads.values()):
+        yield ("reads",), "a step must read at least one stream", "read one input without static: true"
+    if step.transform is None and len(step.reads) > 1:
+        fix = "name a transform, or keep one input"
+        yield ("reads",), f"a step without a transform passes one input on, not {len(step.reads)}", fix
+    if step.transform is None and step.with_:
+        yield ("with",), "there is no transform that takes settings", "name a transform, or take 'with' out"
+    if step.row_wise and step.transform in (None, DEDUPLICATE):
+        yield ("row_wise",), "says something of a transform of your own only", "take it out"
+
+
+def _read(read: Read) -> Found:
+    if (read.source is None) == (read.table is None):
+        yield (), "must read exactly one of source, table", "write {source: …} or {table: …}"
+        return
+    if read.source is not None:
+        for key in ("static", "changes"):
+            if getattr(read, key):
+                yield (
+                    (key,),
+                    "is for tables, not for sources",
+                    "take it out, or land the source in a bronze step first",
+                )
+    else:
+        for key in ONLY_SOURCES:
+            if key in read.model_fields_set:
+                written = key.rstrip("_")
+                yield (written,), "is for sources: a table was judged where it was written", "take it out"
+    if read.table and read.static and read.changes:
+        yield (
+            ("changes",),
+            "a table is read static or as its changes, not both",
+            "keep one of static, changes",
+        )
+    if read.static and read.watermark:
+        fix = "take it out: only streams have one"
+        yield ("watermark",), "an input that is static has no watermark", fix
+    if read.schema_ is not None and read.infer:
+        yield ("infer",), "the schema is given and inferred", "keep one of schema, infer"
+    if read.schema_ is not None and not (IMPORT_PATH.match(read.schema_) or DDL.match(read.schema_)):
+        fix = "write module:NAME of a StructType, or columns and types: 'id STRING, amount DOUBLE'"
+        yield ("schema",), f"'{read.schema_}' is neither an import path nor a list of columns", fix
+    yield from _rules(read.expect)
+
+
+def _sink(sink: Sink) -> Found:
+    kinds = [kind for kind in SINKS if getattr(sink, kind)]
+    if len(kinds) != 1:
+        fix = "write one of them; several sinks are a list"
+        yield (), f"must write to exactly one of {', '.join(SINKS)}", fix
+        return
+    written = sink.model_fields_set
+    if kinds != ["table"]:
+        for key in ("mode", "keys", "sequence", "cluster_by"):
+            if key in written:
+                yield (key,), f"is for tables, not for {_a(kinds[0])}", "take it out"
+    elif sink.mode in ("upsert", "history"):
+        for key, what in (
+            ("keys", "the columns that name a row"),
+            ("sequence", "the column that says which is newer"),
+        ):
+            if not getattr(sink, key):
+                yield ("mode",), f"{sink.mode} needs '{key}'", f"add {key}: {what}"
+    else:
+        for key in ("keys", "sequence"):
+            if key in written:
+                yield (key,), f"has no meaning with mode {sink.mode}", "take it out, or write mode: upsert"
+    if "partition_by" in written and kinds[0] not in ("table", "folder"):
+        yield ("partition_by",), f"is for tables and folders, not for {_a(kinds[0])}", "take it out"
+    if sink.partition_by and sink.cluster_by:
+        yield (
+            ("cluster_by",),
+            "a table is partitioned or clustered, not both",
+            "keep one of partition_by, cluster_by",
+        )
+    if "format" in written and kinds[0] not in ("topic", "folder"):
+        yield ("format",), f"is for topics and folders, not for {_a(kinds[0])}", "take it out"
+
+
+def _a(kind: str) -> str:
+    return kind if kind == "memory" else f"a {kind}"
+
+
+def _rules(rules: tuple[Rule, ...]) -> Found:
+    for at, rule in enumerate(rules):
+        tests = [test for test in TESTS if getattr(rule, test)]
+        if len(tests) != 1:
+            fix = "write one entry for each test"
+            yield ("expect", at), f"must hold exactly one of {', '.join(TESTS)}", fix
+        for column, pattern in (rule.matches or {}).items():
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                # Java's expressions are not Python's, but what neither reads is wrong.
+                if (
+                    "unknown extension" not in error.msg
+                    and "bad escape" not in error.msg
+                    and "multiple repeat" not in error.msg
+                ):
+                    fix = "correct the regular expression"
+                    yield ("expect", at, "matches", column), f"{pattern!r} cannot be read: {error.msg}", fix

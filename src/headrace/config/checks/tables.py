@@ -1,0 +1,129 @@
+"""Tables between steps: who writes them, who reads them, and whether they can be read as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+
+from headrace.config.environments import EnvironmentDraft
+from headrace.config.judging import QUARANTINE, has_quarantine
+from headrace.config.locate import nearest
+from headrace.config.models import Step
+from headrace.config.pipelines import Draft
+from headrace.errors import Problem
+
+Owner = tuple[Draft, str, int]  # the pipeline, the step, which of its sinks
+
+
+def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Problem]:
+    """The problems that lie between a table's writer and its readers, in all pipelines together."""
+    writers: dict[str, Owner] = {}
+    problems = list(_two_writers(drafts, writers))
+    quarantines = {f"{table}{QUARANTINE}": owner for table, owner in _judged(drafts, environment)}
+    problems += _collisions(writers, quarantines)
+    for draft in drafts:
+        for step in draft.steps.values():
+            problems += _reads(draft, step, writers, quarantines)
+    return problems + list(_cycles(drafts, writers | quarantines))
+
+
+def _two_writers(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Problem]:
+    seen: dict[str, Owner] = {}
+    for draft in drafts:
+        for step, at, table in draft.tables:
+            # Catalogs do not tell upper case from lower case.
+            first = seen.setdefault(table.lower(), (draft, step, at))
+            writers.setdefault(table, first)
+            if first != (draft, step, at):
+                where = draft.lines.where("steps", step, "writes", at, "table")
+                message = f"table '{table}' is written by {_called(first, draft)} and by step '{step}'"
+                if first[:2] == (draft, step):
+                    message = f"table '{table}' is written twice by step '{step}'"
+                fix = f"give each its own table; the first is at {_where(first)}"
+                yield Problem(where, message, fix)
+
+
+def _judged(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tuple[str, Owner]]:
+    if environment.environment is None:
+        return
+    for draft in drafts:
+        for step in draft.steps.values():
+            if has_quarantine(step, environment.environment):
+                for at, sink in enumerate(step.writes):
+                    if sink.table:
+                        yield sink.table, (draft, step.name, at)
+
+
+def _collisions(writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Iterator[Problem]:
+    for table, owner in writers.items():
+        if table in quarantines:
+            draft, step, at = owner
+            judge = quarantines[table]
+            message = f"step '{step}' writes '{table}', which holds the rows refused by {_called(judge, draft)}"
+            where = draft.lines.where("steps", step, "writes", at, "table")
+            yield Problem(where, message, "give the table another name")
+
+
+def _reads(draft: Draft, step: Step, writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Iterator[Problem]:
+    for name, read in step.reads.items():
+        if read.table is None:
+            continue
+        where = draft.lines.where("steps", step.name, "reads", name, "table")
+        if read.table not in writers:
+            if read.table not in quarantines:
+                message = f"step '{step.name}' reads unknown table '{read.table}'"
+                fix = nearest(read.table, [*writers, *quarantines], "write it in a step; outside data is a source")
+                yield Problem(where, message, fix)
+            continue
+        if not read.static and not read.changes and (how := _rewritten(writers[read.table])):
+            message = f"step '{step.name}' reads '{read.table}' as a stream, but {how} changes its rows"
+            yield Problem(where, message, "read it with static: true, or its changes with changes: true")
+
+
+def _rewritten(owner: Owner) -> str:
+    draft, name, at = owner
+    step = draft.steps.get(name)
+    if step is None:
+        return ""
+    if step.writes[at].mode != "append":
+        return f"mode {step.writes[at].mode}"
+    return "output complete" if step.output == "complete" else ""
+
+
+def _cycles(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Problem]:
+    before: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    for draft in drafts:
+        for step in draft.steps.values():
+            node = before.setdefault((draft.name, step.name), {})
+            for name, read in step.reads.items():
+                if read.table in writers:
+                    writer, other, _ = writers[str(read.table)]
+                    node[(writer.name, other)] = name
+    files = {draft.name: draft for draft in drafts}
+    while True:
+        try:
+            TopologicalSorter(before).prepare()
+            return
+        except CycleError as error:
+            circle = list(error.args[1][:-1])
+        # Told from the first step on, whichever the search met first.
+        start = circle.index(min(circle, key=lambda node: list(before).index(node)))
+        circle = circle[start:] + circle[:start]
+        pipeline, step = circle[0]
+        reads = before[circle[0]].pop(circle[-1])
+        where = files[pipeline].lines.where("steps", step, "reads", reads)
+        words = " → ".join(f"'{name}'" for _, name in [*circle, circle[0]])
+        message = f"steps read each other's tables in a circle: {words}"
+        if len(circle) == 1:
+            message = f"step '{step}' reads the table that it writes"
+        yield Problem(where, message, "let one of them read something else")
+
+
+def _called(owner: Owner, seen_from: Draft) -> str:
+    draft, step, _ = owner
+    return f"step '{step}'" + ("" if draft is seen_from else f" of pipeline '{draft.name}'")
+
+
+def _where(owner: Owner) -> str:
+    draft, step, at = owner
+    return draft.lines.where("steps", step, "writes", at, "table")

@@ -1,0 +1,36 @@
+"""The targets of databricks.yml against the environments of conf/: the same names, `local` apart."""
+
+from __future__ import annotations
+
+from headrace.config.bundle import FILE, Resources
+from headrace.config.environments import EnvironmentDraft
+from headrace.config.locate import nearest
+from headrace.errors import Problem
+
+
+def check_targets(resources: Resources, read: list[EnvironmentDraft], names: list[str]) -> list[Problem]:
+    """The environments without a target, and the targets without an environment."""
+    if not resources.written:
+        return [
+            Problem(
+                draft.lines.where("engine"),
+                f"environment '{draft.name}' has no target: no {FILE}",
+                f"write {FILE}",
+            )
+            for draft in read
+            if draft.environment is not None and draft.environment.engine.kind == "databricks"
+        ]
+    problems = []
+    for name in resources.targets:
+        where = resources.lines.where("targets", name)
+        if name == "local":
+            problems.append(Problem(where, "'local' is this machine, not a target", "take it out"))
+        elif name not in names:
+            fix = nearest(name, set(names) - set(resources.targets) - {"local"}, f"write conf/{name}.yml")
+            problems.append(Problem(where, f"target '{name}' has no environment", fix))
+    for name in names:
+        if name != "local" and name not in resources.targets:
+            where = resources.lines.where("targets")
+            fix = f"add it to targets, or delete conf/{name}.yml"
+            problems.append(Problem(where, f"environment '{name}' has no target", fix))
+    return problems

@@ -1,0 +1,76 @@
+"""A key's path -> the file and line where it is written, and the same path in words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+KeyPath = tuple[str | int, ...]
+
+# Keys whose children carry names that the user chose, and what such a child is called.
+NAMED = {
+    "steps": "step",
+    "reads": "input",
+    "sources": "source",
+    "topics": "topic",
+    "folders": "folder",
+    "values": "value",
+    "triggers": "trigger of",
+    "targets": "target",
+    "jobs": "job",
+}
+NUMBERED = {"expect": "rule", "writes": "sink"}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of one file's keys."""
+
+    file: str
+    of: dict[KeyPath, int] = field(default_factory=dict)
+
+    def add(self, more: Mapping[KeyPath, int]) -> None:
+        """Other paths for keys that are written in a shorter form."""
+        self.of.update(more)
+
+    def where(self, *path: str | int) -> str:
+        """file:line of the key, or of the nearest key around it that is written."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.of:
+                return f"{self.file}:{self.of[path[:length]]}"
+        return f"{self.file}:{self.of[()]}" if () in self.of else self.file
+
+
+def in_words(path: KeyPath) -> str:
+    """('steps', 'a', 'reads', 'b', 'watermark') -> "step 'a', input 'b', watermark"."""
+    words: list[str] = []
+    before: str | int | None = None
+    for key in path:
+        if before in NAMED:
+            words[-1] = f"{NAMED[str(before)]} '{key}'"
+            before = None
+        elif isinstance(key, int):
+            words[-1] = f"{NUMBERED.get(str(before), f'{words[-1]}, entry')} {key + 1}"
+            before = None
+        else:
+            words.append(key)
+            before = key
+    return ", ".join(words)
+
+
+def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A fix for a word that is not known: the nearest one, else all of them."""
+    choices = sorted(known)
+    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    if otherwise or not choices:
+        return otherwise or "take it out"
+    return f"known here: {', '.join(choices)}"
+
+
+def line_order(where: str) -> tuple[str, int]:
+    """What problems are sorted by: the file, then the line as a number."""
+    file, _, line = where.rpartition(":")
+    return (file, int(line)) if line.isdigit() else (where, 0)

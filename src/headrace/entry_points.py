@@ -1,0 +1,70 @@
+"""What a job calls: plain functions that return when all went well and raise when not; never SystemExit."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from headrace.config.models import Layer
+from headrace.errors import ConfigurationError
+
+
+def run() -> None:
+    """Runs a pipeline's steps, all or those named with --step."""
+    _run(sys.argv[1:], layer=None)
+
+
+def bronze() -> None:
+    """Runs the bronze steps of a pipeline."""
+    _run(sys.argv[1:], layer="bronze")
+
+
+def silver() -> None:
+    """Runs the silver steps of a pipeline."""
+    _run(sys.argv[1:], layer="silver")
+
+
+def gold() -> None:
+    """Runs the gold steps of a pipeline."""
+    _run(sys.argv[1:], layer="gold")
+
+
+class _Arguments(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise ConfigurationError(message, where="the job's parameters", fix=self.format_usage().strip())
+
+
+def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
+    from headrace import runner, session
+    from headrace.cli.live import line
+    from headrace.config.load import find_root, load_bundle
+
+    given = _parse(argv)
+    values = dict(text.split("=", 1) for text in given.value)
+    bundle = load_bundle(find_root(Path(given.conf)), given.env, values)
+    only = given.step or [
+        step.name for step in runner.chosen_steps(bundle, given.pipeline, ()) if layer in (None, step.layer)
+    ]
+    if not only:
+        raise ConfigurationError(f"pipeline {given.pipeline!r} has no {layer} step", fix="call `run`, or another layer")
+    going_on = runner.goes_on(bundle, given.pipeline, only, follow=False, once=False)
+    with session.opened(bundle, name=given.pipeline, ends=not going_on) as spark:
+        runner.run(
+            spark,
+            bundle,
+            given.pipeline,
+            only=only,
+            watch=lambda e: print(line(e)) if e.what == "batch" else None,
+        )
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = _Arguments(prog="headrace job", add_help=False)
+    parser.add_argument("--pipeline", required=True)
+    parser.add_argument("--env", required=True)
+    parser.add_argument("--conf", default=".")
+    parser.add_argument("--step", action="append", default=[])
+    parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE")
+    return parser.parse_args(argv)

@@ -1,0 +1,54 @@
+"""What Spark says when a query fails, in one line: the step, the cause, the offsets, where the log is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from headrace.config.models import Step
+from headrace.errors import StepError
+
+NOISE = re.compile(
+    r"^(Job aborted|Task \d+ in stage|\[STREAM_FAILED\]|An exception was raised by the Python Proxy|Traceback)"
+)
+CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.*)$")
+PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.+)$")
+
+
+def step_error(step: Step, error: Any) -> StepError:
+    """The step's failure as a user reads it."""
+    text = str(error)
+    offsets = _offsets(error)
+    return StepError(
+        f"step {step.name!r} failed: {cause(text)}",
+        where=f"step {step.name!r}{offsets}",
+        fix="mend the cause and start again: the batch is done anew from its checkpoint; Spark's log has all of it",
+    )
+
+
+def cause(text: str) -> str:
+    """The deepest cause that says something, in one line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    deepest = [match[1] for line in lines if (match := CAUSED_BY.match(line))]
+    python = [f"{match[1]}: {match[2]}" for line in lines if (match := PYTHON_ERROR.match(line))]
+    plain = [line for line in lines if not NOISE.match(line) and not line.startswith(("at ", "File ", "==="))]
+    return next(iter([*deepest[-1:], *python[-1:], *plain, *lines]), "no reason given")
+
+
+def is_interrupt(error: Any) -> bool:
+    """Whether a query only ended because it was told to."""
+    return "InterruptedException" in str(error) or "Interrupted" in str(error)
+
+
+def _offsets(error: Any) -> str:
+    found = re.search(
+        r"Current Committed Offsets: (\{.*?\})\s*\n\s*Current Available Offsets: (\{.*?\})\s*\n",
+        str(error),
+        re.S,
+    )
+    return f", after {_short(found[1])} up to {_short(found[2])}" if found else ""
+
+
+def _short(text: str) -> str:
+    folded = re.sub(r"\s+", " ", text)
+    return folded if len(folded) <= 200 else folded[:197] + "..."

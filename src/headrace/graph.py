@@ -1,0 +1,158 @@
+"""The steps of a bundle as a graph: their order, and the functions that they name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from headrace.config.judging import QUARANTINE
+from headrace.config.locate import nearest
+from headrace.config.models import Bundle, Pipeline, Rule, Step
+from headrace.errors import ConfigurationError, Problem
+from headrace.modules import Missing, Unchecked, find
+from headrace.signatures import mismatches, of_function, of_source
+
+
+def order(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
+    """The steps of a pipeline, each after those whose tables it reads; otherwise as in the file."""
+    waiting = list(pipeline_named(bundle, pipeline).steps.values())
+    written = {table: step.name for step in waiting for table in _written(step)}
+    done: dict[str, Step] = {}
+    while waiting:
+        # Without a cycle, which loading has ruled out, there is always one whose inputs are done.
+        ready = next(
+            step for step in waiting if all(written.get(t, step.name) in (*done, step.name) for t in _read(step))
+        )
+        done[ready.name] = ready
+        waiting.remove(ready)
+    return tuple(done.values())
+
+
+def pipeline_named(bundle: Bundle, name: str) -> Pipeline:
+    """The pipeline of that name, or the nearest one as the fix."""
+    if name not in bundle.pipelines:
+        raise ConfigurationError(f"there is no pipeline '{name}'", fix=nearest(name, bundle.pipelines))
+    return bundle.pipelines[name]
+
+
+def upstream(bundle: Bundle, pipeline: str, step: Step) -> tuple[str, ...]:
+    """The names of the steps of the same pipeline whose tables a step reads."""
+    steps = bundle.pipelines[pipeline].steps.values()
+    return tuple(other.name for other in steps if set(_written(other)) & set(_read(step)))
+
+
+def _written(step: Step) -> tuple[str, ...]:
+    return tuple(name for table in step.tables_written for name in (table, f"{table}{QUARANTINE}"))
+
+
+def _read(step: Step) -> tuple[str, ...]:
+    return tuple(read.table for read in step.reads.values() if read.table is not None)
+
+
+# ── Without importing ─────────────────────────────────────────────────────────────────────────────────
+
+
+def check_transforms(bundle: Bundle) -> list[Problem]:
+    """The functions and schemas that are not there, and the inputs and settings that do not fit them."""
+    return [said for said in _examined(bundle) if isinstance(said, Problem)]
+
+
+def unchecked(bundle: Bundle) -> list[str]:
+    """The transforms whose signature their source does not show, each as a sentence with its place."""
+    return [said for said in _examined(bundle) if isinstance(said, str)]
+
+
+def _examined(bundle: Bundle) -> Iterator[Problem | str]:
+    source = Path(bundle.root) / "src"
+    for pipeline in bundle.pipelines.values():
+        for step in pipeline.steps.values():
+            if step.transform is not None:
+                yield from _transform(bundle, pipeline.name, step, source)
+            for path, named in _named(step):
+                found = find(named, source)
+                where = bundle.where(pipeline.name, "steps", step.name, *path)
+                if isinstance(found, Missing):
+                    yield Problem(where, f"step '{step.name}', {path[-1]}: {found.message}", found.fix)
+                elif path[-1] == "rule" and not isinstance(found, Unchecked) and (wanted := of_source(found).required):
+                    message = f"step '{step.name}', rule: '{named}' wants '{wanted[0]}', but a rule takes nothing"
+                    yield Problem(where, message, "name the columns in the rule: F.col('…')")
+
+
+def _transform(bundle: Bundle, pipeline: str, step: Step, source: Path) -> Iterator[Problem | str]:
+    where = bundle.where(pipeline, "steps", step.name, "transform")
+    found = find(str(step.transform), source)
+    if isinstance(found, Missing):
+        yield Problem(where, f"step '{step.name}', transform: {found.message}", found.fix)
+    elif isinstance(found, Unchecked):
+        yield f"{where}: step '{step.name}': inputs and settings are unchecked, as {found.why}"
+    else:
+        for wrong in mismatches(of_source(found), step):
+            place = bundle.where(pipeline, "steps", step.name, *wrong.path)
+            yield Problem(place, f"step '{step.name}': {wrong.message}", wrong.fix)
+
+
+def _named(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The schemas and rules that a step names by import path."""
+    for name, read in step.reads.items():
+        if read.schema_ is not None and ":" in read.schema_ and " " not in read.schema_ and "<" not in read.schema_:
+            yield ("reads", name, "schema"), read.schema_
+        yield from _rules(read.expect, ("reads", name, "expect"))
+    yield from _rules(step.expect, ("expect",))
+
+
+def _rules(rules: tuple[Rule, ...], path: tuple[str, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for at, rule in enumerate(rules):
+        if rule.rule is not None:
+            yield (*path, at, "rule"), rule.rule
+
+
+# ── With importing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def resolve(path: str, *, where: str = "", source: Path | str | None = None) -> Any:
+    """Imports what `module:name` names; `source` is a directory to search first."""
+    module, _, name = path.partition(":")
+    if source is not None and str(source) not in sys.path:
+        sys.path.insert(0, str(source))
+        importlib.invalidate_caches()
+    try:
+        return getattr(importlib.import_module(module), name)
+    except AttributeError as error:
+        if error.obj is not sys.modules.get(module):
+            raise _failed(module, where, error) from error
+        fix = f"define it in {module}, or correct the import path"
+        raise ConfigurationError(f"module '{module}' has no '{name}'", where=where, fix=fix) from error
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise _failed(module, where, error) from error
+        fix = "correct the import path, or install the package"
+        raise ConfigurationError(f"there is no module '{module}'", where=where, fix=fix) from error
+    except Exception as error:  # a module of the user's may raise anything
+        raise _failed(module, where, error) from error
+
+
+def _failed(module: str, where: str, error: Exception) -> ConfigurationError:
+    message = f"importing '{module}' failed: {type(error).__name__}: {error}"
+    return ConfigurationError(message, where=where, fix=f"correct the module; try: python -c 'import {module}'")
+
+
+def bind(
+    step: Step, function: Callable[..., Any], inputs: Mapping[str, Any], *, where: str = ""
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What to call a step's transform with: its inputs by name, and the settings of `with`."""
+    if not callable(function):
+        fix = "name a function"
+        raise ConfigurationError(f"step '{step.name}': {step.transform} is not a function", where=where, fix=fix)
+    signature = of_function(function)
+    wrong = list(mismatches(signature, step))
+    if wrong:
+        told = [Problem(where, f"step '{step.name}': {one.message}", one.fix) for one in wrong]
+        raise ConfigurationError.of(told)
+    left = dict(inputs)
+    positional: list[Any] = []
+    if signature.stream is not None:
+        positional.append(left.pop(next(name for name in inputs if not step.reads[name].static)))
+    return tuple(positional), {**left, **step.with_}

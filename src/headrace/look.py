@@ -1,0 +1,86 @@
+"""Looks at a table: some rows, how many there are, how large, and how much is still to come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headrace.config.locate import nearest
+from headrace.config.models import Bundle
+from headrace.errors import ConfigurationError, DataError
+from headrace.progress import read_events
+from headrace.tables import QUARANTINE, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Look:
+    """What there is to see of a table."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    count: int
+    files: int
+    size: int
+    version: int
+    open_windows: int
+
+    def facts(self) -> dict[str, Any]:
+        """The same for programs."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {
+            "table": self.name,
+            "count": self.count,
+            "files": self.files,
+            "bytes": self.size,
+            "version": self.version,
+            "open_windows": self.open_windows,
+            "rows": rows,
+        }
+
+
+def name_of(bundle: Bundle, table: str, *, quarantine: bool) -> str:
+    """The table's name, or its quarantine's; it must be one that a step of the bundle writes."""
+    known = [name for p in bundle.pipelines.values() for step in p.steps.values() for name in step.tables_written]
+    if table.removesuffix(QUARANTINE) not in known:
+        raise ConfigurationError(f"no step writes a table {table!r}", fix=nearest(table, known))
+    return table.removesuffix(QUARANTINE) + QUARANTINE if quarantine else table
+
+
+def look(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> Look:
+    """Some rows of the table and its measures."""
+    table = table_of(bundle.environment, name)
+    if not table.exists(spark):
+        base = name.removesuffix(QUARANTINE)
+        fix = f"run the step that writes {base!r} first" if base == name else f"{base!r} has no step that judges rows"
+        raise DataError(f"table {name!r} is not there yet", where=table.place, fix=fix)
+    frame = table.read(spark)
+    order = [column for column in ("window_start", "quarantined_at") if column in frame.columns]
+    shown = frame.orderBy(*(frame[column].desc() for column in order)).limit(limit) if order else frame.limit(limit)
+    detail = table.delta(spark).detail().select("numFiles", "sizeInBytes").collect()[0]
+    version = table.delta(spark).history(1).select("version").collect()[0]["version"]
+    return Look(
+        name,
+        tuple(frame.columns),
+        tuple(tuple(row) for row in shown.collect()),
+        frame.count(),
+        detail["numFiles"],
+        detail["sizeInBytes"],
+        version,
+        _open_windows(bundle, name),
+    )
+
+
+def _open_windows(bundle: Bundle, name: str) -> int:
+    """State rows that the step which writes the table still holds back, in append mode."""
+    for pipeline in bundle.pipelines.values():
+        for step in pipeline.steps.values():
+            if name in step.tables_written and step.layer == "gold" and step.output == "append":
+                batches = [
+                    e for e in read_events(bundle.directory, pipeline.name) if e.step == step.name and e.what == "batch"
+                ]
+                return batches[-1].state_rows if batches else 0
+    return 0

@@ -1,0 +1,31 @@
+"""Merges a batch into a table by key: the newest row of each key stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headrace.tables import Stamp, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def upsert(rows: DataFrame, table: Table, *, keys: Sequence[str], sequence: str, stamp: Stamp) -> None:
+    """Inserts new keys and updates known ones, unless the table's row is as new: an older row never wins."""
+    spark = rows.sparkSession
+    same_key = " AND ".join(f"kept.`{key}` <=> new.`{key}`" for key in keys)
+    merge = table.delta(spark).alias("kept").merge(newest(rows, keys, sequence).alias("new"), same_key)
+    newer = f"kept.`{sequence}` IS NULL OR new.`{sequence}` > kept.`{sequence}`"
+    with stamp.on(spark):
+        merge.whenMatchedUpdateAll(newer).whenNotMatchedInsertAll().execute()
+
+
+def newest(rows: DataFrame, keys: Sequence[str], sequence: str) -> DataFrame:
+    """The row of each key with the highest sequence; of equal ones, the same one at each repetition."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    order = [F.col(sequence).desc_nulls_last(), F.xxhash64(*rows.columns)]
+    rank = F.row_number().over(Window.partitionBy(*keys).orderBy(*order))
+    return rows.withColumn("_rank", rank).where(F.col("_rank") == 1).drop("_rank")

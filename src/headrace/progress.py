@@ -1,0 +1,179 @@
+"""Turns Spark's batch reports into events: a JSON line each in the environment's directory, and for whoever watches."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.batches import Counts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROTATE_AT = 16 << 20
+
+
+@dataclass(frozen=True)
+class Event:
+    """One batch of one step, or the begin or end of a run or a step (`what`)."""
+
+    what: str
+    at: str
+    pipeline: str
+    run: str
+    process: int
+    step: str = ""
+    batch: int = -1
+    rows: int = 0
+    rows_per_second: float = 0.0
+    milliseconds: int = 0
+    behind: int | None = None
+    watermark: str | None = None
+    state_rows: int = 0
+    late: int = 0
+    duplicates: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)
+    warned: dict[str, int] = field(default_factory=dict)
+    message: str = ""
+
+
+class Recorder:
+    """Collects the events of one run."""
+
+    def __init__(self, file: Path, pipeline: str, watch: Callable[[Event], None]) -> None:
+        self._file, self._pipeline, self._watch = file, pipeline, watch
+        self._run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
+        self._steps: dict[str, str] = {}
+        self._counts: dict[tuple[str, int], Counts] = {}
+        self._ended: dict[str, threading.Event] = {}
+        self._writing = threading.Lock()
+        file.parent.mkdir(parents=True, exist_ok=True)
+
+    def listen(self, spark: SparkSession) -> Callable[[], None]:
+        """Starts listening to the session's queries; returns what ends it."""
+        listener = _listener(self)
+        spark.streams.addListener(listener)
+        return lambda: spark.streams.removeListener(listener)
+
+    def expect(self, query_name: str, step: str) -> None:
+        """Says which step a query of that name belongs to."""
+        self._steps[query_name] = step
+
+    def note(self, step: str) -> Callable[[int, Counts], None]:
+        """What the step's batch writer tells of a batch."""
+        return lambda batch, counts: self._counts.__setitem__((step, batch), counts)
+
+    def say(self, what: str, step: str = "", message: str = "") -> None:
+        """Records the begin or end of the run or of a step."""
+        self._emit(Event(what, _now(), self._pipeline, self._run, os.getpid(), step, message=message))
+
+    def wait(self, run_id: str) -> None:
+        """Waits until all that the query reported has been recorded."""
+        self._ended.setdefault(run_id, threading.Event()).wait(timeout=10)
+
+    def batch(self, report: dict[str, Any]) -> None:
+        """Records one report of Spark's."""
+        step = self._steps.get(report["name"])
+        if step is not None:
+            counts = self._counts.pop((step, report["batchId"]), Counts())
+            self._emit(_event(report, step, counts, self._pipeline, self._run))
+
+    def ended(self, run_id: str) -> None:
+        """Notes that Spark has reported a query's end."""
+        self._ended.setdefault(run_id, threading.Event()).set()
+
+    def _emit(self, event: Event) -> None:
+        with self._writing:
+            if self._file.exists() and self._file.stat().st_size > ROTATE_AT:
+                self._file.replace(self._file.with_suffix(".1.jsonl"))
+            with self._file.open("a") as lines:
+                lines.write(json.dumps(asdict(event)) + "\n")
+        self._watch(event)
+
+
+def events_file(directory: Path, pipeline: str) -> Path:
+    """Where a pipeline's events lie in an environment's directory."""
+    return directory / "events" / f"{pipeline}.jsonl"
+
+
+def read_events(directory: Path, pipeline: str) -> Iterator[Event]:
+    """All recorded events of a pipeline, oldest first."""
+    newest = events_file(directory, pipeline)
+    for file in (newest.with_suffix(".1.jsonl"), newest):
+        if not file.exists():
+            continue
+        with file.open() as lines:
+            for line in lines:
+                with suppress(json.JSONDecodeError):  # a line that a killed process did not finish
+                    yield Event(**json.loads(line))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run: str) -> Event:
+    operators = report["stateOperators"]
+
+    def of_state(number: Callable[[dict[str, Any]], int]) -> int:
+        # A plan that ran twice for one batch has counted everything in its state twice (Spark 4.2.0).
+        return sum(number(operator) for operator in operators) // counts.passes
+
+    return Event(
+        "batch",
+        report["timestamp"],
+        pipeline,
+        run,
+        os.getpid(),
+        step,
+        batch=report["batchId"],
+        rows=report["numInputRows"],
+        rows_per_second=round(report.get("processedRowsPerSecond") or 0.0, 1),
+        milliseconds=report.get("batchDuration", 0),
+        behind=_behind(report["sources"]),
+        watermark=report.get("eventTime", {}).get("watermark"),
+        state_rows=of_state(lambda operator: operator["numRowsTotal"]),
+        late=of_state(lambda operator: operator["numRowsDroppedByWatermark"]),
+        duplicates=of_state(lambda operator: operator.get("customMetrics", {}).get("numDroppedDuplicateRows", 0)),
+        refused=counts.refused,
+        dropped=counts.dropped,
+        warned=counts.warned,
+    )
+
+
+def _behind(sources: list[dict[str, Any]]) -> int | None:
+    """Files or offsets not yet read, where the sources tell."""
+    told = [
+        int(float(source["metrics"][key]))
+        for source in sources
+        for key in ("maxOffsetsBehindLatest", "numFilesOutstanding")
+        if key in (source.get("metrics") or {})
+    ]
+    return sum(told) if told else None
+
+
+def _listener(recorder: Recorder) -> Any:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            recorder.batch(json.loads(event.progress.json))
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            recorder.ended(str(event.runId))
+
+    return Listener()

@@ -1,0 +1,183 @@
+"""Judges rows: which are refused and why, which are dropped, which only get a remark.
+
+A judged row carries one column, `_headrace`: null for a row that nothing was said of, else what was said, the raw
+record and where it came from. Refused rows keep no event time, so that they can never move a watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.config.models import Read, Rule, Step, milliseconds
+from headrace.errors import ConfigurationError
+from headrace.graph import resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+RAW, POSITION, MALFORMED = "_raw", "_position", "_malformed"
+VERDICT = "_headrace"
+UNIQUE = "_headrace_unique"
+DEDUPLICATE = "headrace.transforms.bronze:deduplicate"
+
+
+@dataclass(frozen=True)
+class Test:
+    """One question asked of each row; `failed` is true for a row that does not pass."""
+
+    name: str
+    failed: Column
+    on_fail: str = "quarantine"
+
+
+def judge_arrivals(frame: DataFrame, read: Read) -> DataFrame:
+    """Judges rows of an outside source; what it adds is only the verdict."""
+    from pyspark.sql import functions as F
+
+    if MALFORMED not in frame.columns or not (read.watermark or read.expect or _parsed(frame)):
+        return frame.drop(RAW, POSITION, MALFORMED)
+    tests = [*_event_time_tests(read), *rule_tests(read.expect)]
+    kept = [name for name in frame.columns if name not in (RAW, POSITION, MALFORMED)]
+    judged = _judge(frame, tests, raw=F.col(RAW), position=F.col(POSITION), malformed=F.col(MALFORMED))
+    if read.watermark is not None:
+        time = read.watermark.column
+        judged = judged.withColumn(time, F.when(~is_bad(), F.col(time)))
+    return judged.select(*kept, VERDICT)
+
+
+def judge_result(frame: DataFrame, rules: Iterable[Rule]) -> DataFrame:
+    """Judges the rows that a transform returned."""
+    from pyspark.sql import functions as F
+
+    tests = rule_tests(rules)
+    if not tests:
+        return frame
+    columns = [name for name in frame.columns if name != VERDICT]
+    raw = F.to_json(F.struct(*columns))
+    return _judge(frame, tests, raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
+
+
+def is_bad() -> Column:
+    """True for a row that must not reach the table."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(F.col(f"{VERDICT}.bad"), F.lit(False))
+
+
+def let_through(frame: DataFrame) -> DataFrame:
+    """Gives each bad row a key of its own, so that deduplication passes it on."""
+    from pyspark.sql import functions as F
+
+    return frame.withColumn(UNIQUE, F.when(is_bad(), F.uuid()))
+
+
+def is_judged(frame: DataFrame) -> bool:
+    """Whether the rows carry a verdict."""
+    return VERDICT in frame.columns
+
+
+def rule_names(step: Step) -> list[str]:
+    """The names under which a step's refusals can be counted."""
+    rules = [rule for read in step.reads.values() for rule in read.expect] + list(step.expect)
+    return [
+        "malformed",
+        "event time missing",
+        "event time in the future",
+        *(n for rule in rules for n in _names(rule)),
+    ]
+
+
+def rule_tests(rules: Iterable[Rule]) -> list[Test]:
+    """The tests that the `expect` entries ask for."""
+    return [test for rule in rules for test in _tests(rule)]
+
+
+def _parsed(frame: DataFrame) -> bool:
+    """Whether a record of this source can be malformed at all."""
+    return frame.columns[:1] != ["value"]
+
+
+def _event_time_tests(read: Read) -> list[Test]:
+    from pyspark.sql import functions as F
+
+    if read.watermark is None:
+        return []
+    time = F.col(read.watermark.column)
+    limit = F.current_timestamp() + F.make_dt_interval(secs=F.lit(milliseconds(read.max_future) / 1000))
+    return [Test("event time missing", time.isNull()), Test("event time in the future", time > limit)]
+
+
+def _names(rule: Rule) -> list[str]:
+    if rule.not_null is not None:
+        return [f"not_null {column}" for column in rule.not_null]
+    if rule.between is not None:
+        return [f"between {column} {low} and {high}" for column, (low, high) in rule.between.items()]
+    if rule.one_of is not None:
+        return [f"one_of {column}" for column in rule.one_of]
+    if rule.matches is not None:
+        return [f"matches {column}" for column in rule.matches]
+    assert rule.rule is not None
+    return [f"rule {rule.rule.rpartition(':')[2]}"]
+
+
+def _tests(rule: Rule) -> list[Test]:
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    if rule.not_null is not None:
+        failed = [F.col(column).isNull() for column in rule.not_null]
+    elif rule.between is not None:
+        failed = [~F.col(column).between(low, high) for column, (low, high) in rule.between.items()]
+    elif rule.one_of is not None:
+        failed = [~F.col(column).isin(*values) for column, values in rule.one_of.items()]
+    elif rule.matches is not None:
+        failed = [~F.col(column).rlike(f"^(?:{pattern})$") for column, pattern in rule.matches.items()]
+    else:
+        assert rule.rule is not None
+        passed = resolve(rule.rule)()
+        if not isinstance(passed, Column):
+            raise ConfigurationError(
+                f"rule {rule.rule} returned a {type(passed).__name__}",
+                fix="return a Column that is true for a good row",
+            )
+        failed = [~passed]
+    # Only not_null fails on null: an unknown answer is no failure.
+    return [
+        Test(name, F.coalesce(test, F.lit(False)), rule.on_fail)
+        for name, test in zip(_names(rule), failed, strict=True)
+    ]
+
+
+def _judge(frame: DataFrame, tests: list[Test], *, raw: Column, position: Column, malformed: Column) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    def failed_names(on_fail: str, *, also: Column | None = None) -> Column:
+        found = [F.when(test.failed, F.lit(test.name)) for test in tests if test.on_fail == on_fail]
+        names = F.array_compact(F.array(*found)) if found else F.array().cast("array<string>")
+        # A malformed record's fields mean nothing: it has that one reason.
+        return F.when(malformed, also if also is not None else F.array().cast("array<string>")).otherwise(names)
+
+    stops = [test for test in tests if test.on_fail == "stop"]
+    for test in stops:
+        told = F.concat(F.lit(f"{test.name} failed, and its on_fail is stop: "), raw)
+        stop = F.when(~malformed & test.failed, F.raise_error(told).cast("boolean")).otherwise(F.lit(True))
+        frame = frame.where(stop)
+    said = [test for test in tests if test.on_fail != "stop"]
+    anything, bad = malformed, malformed
+    for test in said:
+        anything = anything | test.failed
+        bad = bad if test.on_fail == "warn" else bad | test.failed
+    verdict = F.struct(
+        bad.alias("bad"),
+        failed_names("quarantine", also=F.array(F.lit("malformed"))).alias("refused"),
+        failed_names("drop").alias("dropped"),
+        failed_names("warn").alias("warned"),
+        raw.alias("raw"),
+        position.alias("position"),
+    )
+    judged = F.when(anything, verdict)
+    if VERDICT in frame.columns:
+        judged = F.coalesce(F.col(VERDICT), judged)
+    return frame.withColumn(VERDICT, judged)

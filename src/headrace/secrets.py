@@ -1,0 +1,47 @@
+"""Fetches secrets when a run starts; they are never written to a file, a log or a plan."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from headrace.config.models import Secret, Security
+from headrace.errors import SetupError
+
+
+def fetch(value: str | Secret) -> str:
+    """The secret's text: from Databricks where that is, else from the environment variable named after it."""
+    if isinstance(value, str):
+        return value
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        return _from_scope(*value.secret.split("/", 1))
+    variable = "HEADRACE_SECRET_" + re.sub(r"\W", "_", value.secret).upper()
+    if variable not in os.environ:
+        raise SetupError(f"secret {value.secret!r} is not there", fix=f"set the environment variable {variable}")
+    return os.environ[variable]
+
+
+def kafka_options(security: Security | None) -> dict[str, str]:
+    """Spark's options for logging in to Kafka."""
+    if security is None:
+        return {}
+    shaded = "kafkashaded." if "DATABRICKS_RUNTIME_VERSION" in os.environ else ""
+    kind = "plain.PlainLoginModule" if security.mechanism == "PLAIN" else "scram.ScramLoginModule"
+    user, password = (_quoted(fetch(part)) for part in (security.username, security.password))
+    login = f"{shaded}org.apache.kafka.common.security.{kind} required username={user} password={password};"
+    return {
+        "kafka.security.protocol": "SASL_SSL" if security.tls else "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": security.mechanism,
+        "kafka.sasl.jaas.config": login,
+    }
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _from_scope(scope: str, key: str) -> str:
+    from pyspark.dbutils import DBUtils  # type: ignore[import-not-found]
+    from pyspark.sql import SparkSession
+
+    return str(DBUtils(SparkSession.getActiveSession()).secrets.get(scope, key))

@@ -1,0 +1,122 @@
+"""What a function takes, by its source or by itself: inputs before the star, settings after it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.config.locate import nearest
+from headrace.config.models import Step
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names of parameters, each with whether it must be given."""
+
+    stream: str | None  # the positional-only parameter that takes the one streaming input
+    inputs: dict[str, bool]
+    settings: dict[str, bool]
+    others: bool = False  # **dimensions
+    surplus: tuple[str, ...] = ()  # further positional-only parameters: no name of an input can reach them
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The names of all parameters without which it cannot be called."""
+        stream = () if self.stream is None else (self.stream,)
+        named = (name for name, needed in (*self.inputs.items(), *self.settings.items()) if needed)
+        return (*stream, *self.surplus, *named)
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One way in which a step does not fit a function: the key it concerns, what is wrong, how to mend it."""
+
+    path: tuple[str, ...]
+    message: str
+    fix: str
+
+
+def of_source(function: ast.FunctionDef) -> Signature:
+    """The signature of a function that is only read, never imported."""
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    required = len(positional) - len(given.defaults)
+    needs = {argument.arg: at < required for at, argument in enumerate(positional)}
+    stream = given.posonlyargs[0].arg if given.posonlyargs else None
+    return Signature(
+        stream,
+        {argument.arg: needs[argument.arg] for argument in given.args},
+        {argument.arg: default is None for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)},
+        given.kwarg is not None,
+        tuple(argument.arg for argument in given.posonlyargs[1:] if needs[argument.arg]),
+    )
+
+
+def of_function(function: Callable[..., Any]) -> Signature:
+    """The signature of a function that is there."""
+    stream: str | None = None
+    inputs: dict[str, bool] = {}
+    settings: dict[str, bool] = {}
+    others = False
+    surplus: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        required = parameter.default is parameter.empty
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            surplus += [parameter.name] if stream is not None and required else []
+            stream = stream or parameter.name
+        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            inputs[parameter.name] = required
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            settings[parameter.name] = required
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            others = True
+    return Signature(stream, inputs, settings, others, tuple(surplus))
+
+
+def mismatches(signature: Signature, step: Step) -> Iterator[Mismatch]:
+    """What keeps a step from calling a function of this signature."""
+    inputs = list(step.reads)
+    if signature.stream is not None:
+        streams = [name for name in inputs if not step.reads[name].static]
+        if len(streams) != 1:
+            message = f"'{signature.stream}' takes the one streaming input, but there are {len(streams)}"
+            yield Mismatch(("reads",), message, "read the others with static: true, or take another transform")
+        inputs = [name for name in inputs if name not in streams[:1]]
+    for name in signature.surplus:
+        message = f"nothing can be given to '{name}': only one parameter before the '/' takes a stream"
+        yield Mismatch(("transform",), message, "write the '/' after the first parameter")
+    yield from _inputs(signature, inputs)
+    yield from _settings(signature, step)
+
+
+def _inputs(signature: Signature, inputs: list[str]) -> Iterator[Mismatch]:
+    for name in inputs:
+        if name in signature.settings:
+            fix = "give the input another name"
+            yield Mismatch(("reads", name), f"input '{name}' has the name of a setting", fix)
+        elif name not in signature.inputs and not signature.others:
+            missing = [other for other in signature.inputs if other not in inputs]
+            fix = nearest(name, missing, "take it out, or add a parameter before the '*'")
+            yield Mismatch(("reads", name), f"the transform has no input '{name}'", fix)
+    for name, required in signature.inputs.items():
+        if required and name not in inputs:
+            fix = f"add it: reads: {{{name}: …}}"
+            yield Mismatch(("reads",), f"the transform's input '{name}' is not read", fix)
+
+
+def _settings(signature: Signature, step: Step) -> Iterator[Mismatch]:
+    for name in step.with_:
+        if name in signature.inputs or name == signature.stream:
+            fix = "inputs stand under reads; a setting must stand after the '*'"
+            yield Mismatch(("with", name), f"'{name}' is an input of the transform, not a setting", fix)
+        elif name not in signature.settings:
+            missing = [other for other in signature.settings if other not in step.with_]
+            fix = nearest(name, missing, "take it out, or add a parameter after the '*'")
+            yield Mismatch(("with", name), f"the transform has no setting '{name}'", fix)
+    for name, required in signature.settings.items():
+        if required and name not in step.with_:
+            fix = f"add it: with: {{{name}: …}}"
+            yield Mismatch(("with",), f"the transform's setting '{name}' is missing", fix)

@@ -1,0 +1,90 @@
+"""Where a step's rows go: Spark's own sink where one suffices, else the exactly-once batch writer.
+
+A new kind of sink is one function here and its entry in STREAMS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headrace import batches, quality, sources
+from headrace.config.models import Environment, Sink, Step
+from headrace.tables import table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.types import StructType
+
+
+def make_tables(spark: SparkSession, step: Step, environment: Environment, schema: StructType, *, judged: bool) -> None:
+    """Makes the tables that the step writes, so that those who read them can start before the first row."""
+    for sink in step.writes:
+        if sink.table:
+            table_of(environment, sink.table).make(
+                spark, schema, partition_by=sink.partition_by, cluster_by=sink.cluster_by
+            )
+    quarantine = batches.quarantine_of(step, environment)
+    if judged and quarantine is not None:
+        quarantine.make(spark, sources.parsed(batches.QUARANTINE_SCHEMA))
+
+
+def open_sink(frame: DataFrame, step: Step, environment: Environment, write: batches.BatchWriter) -> DataStreamWriter:
+    """Spark's own sink where it writes the step by itself, else the batch writer."""
+    if not is_native(step, judged=quality.is_judged(frame)):
+        return frame.writeStream.foreachBatch(write)
+    (sink,) = step.writes
+    writer = STREAMS[sink.kind](frame, sink, environment)
+    if sink.partition_by:
+        writer = writer.partitionBy(*sink.partition_by)
+    return writer.options(**{key: str(value) for key, value in sink.options.items()})
+
+
+def start(writer: DataStreamWriter, step: Step, environment: Environment, *, native: bool) -> StreamingQuery:
+    """Starts the query; a table known by a catalog's name is written under that name."""
+    table = table_of(environment, step.writes[0].table) if native and step.writes[0].table else None
+    return writer.start() if table is None or table.by_path else writer.toTable(table.place)
+
+
+def is_native(step: Step, *, judged: bool) -> bool:
+    """Whether Spark's own sink can write the step by itself."""
+    first, *others = step.writes
+    return not (others or judged or batch_transform(step)) and (first.kind != "table" or first.mode == "append")
+
+
+def batch_transform(step: Step) -> bool:
+    """Whether the transform runs on each batch's good rows, instead of on the stream."""
+    return step.row_wise and step.transform is not None
+
+
+def _table(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
+    place = table_of(environment, str(sink.table))
+    writer = frame.writeStream.format("delta")
+    return writer.option("path", place.place) if place.by_path else writer
+
+
+def _topic(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
+    return batches.records(frame).writeStream.format("kafka").options(**batches.topic_options(sink, environment))
+
+
+def _folder(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
+    return frame.writeStream.format(sink.format or "parquet").option("path", environment.folders[str(sink.folder)])
+
+
+def _console(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
+    return frame.writeStream.foreachBatch(batches.show)
+
+
+def _memory(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
+    return frame.writeStream.format("memory")
+
+
+STREAMS: dict[str, Callable[[DataFrame, Sink, Environment], DataStreamWriter]] = {
+    "table": _table,
+    "topic": _topic,
+    "folder": _folder,
+    "console": _console,
+    "memory": _memory,
+}

@@ -1,0 +1,217 @@
+"""Opens a step's inputs: outside sources and tables, as DataFrames.
+
+Rows of an outside source come with three columns about how they arrived, from which `quality` judges them. A new
+kind of source is one function here and its entry in OPENERS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace import quality, secrets
+from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source, Step
+from headrace.errors import ConfigurationError, DataError, HeadraceError
+from headrace.graph import resolve
+from headrace.tables import table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+CORRUPT = "_corrupt_record"
+NOT_DATA = {"value", quality.RAW, quality.POSITION}
+
+
+def open_inputs(
+    spark: SparkSession, step: Step, environment: Environment, to_come: Mapping[str, StructType]
+) -> dict[str, DataFrame]:
+    """All inputs of a step by name; outside rows judged, watermarks set, tables still to be made stood in for."""
+    return {
+        name: _stand_in(spark, to_come[str(read.table)], read)
+        if read.table in to_come
+        else open_input(spark, read, environment)
+        for name, read in step.reads.items()
+    }
+
+
+def open_input(spark: SparkSession, read: Read, environment: Environment) -> DataFrame:
+    """One input, as the transform gets it."""
+    if read.source is not None:
+        source = environment.sources[read.source]
+        try:
+            frame = OPENERS[source.kind](spark, source, schema_of(spark, read))
+        except HeadraceError:
+            raise
+        except Exception as error:
+            raise _unreadable(read.source, source, error) from error
+        return _late_by(quality.judge_arrivals(frame, read), read)
+    table = table_of(environment, str(read.table))
+    if not table.exists(spark):
+        raise DataError(
+            f"table {table.name!r} is not there yet",
+            where=table.place,
+            fix="run the step that writes it first",
+        )
+    if read.static:
+        return table.read(spark)
+    changes = {"readChangeFeed": "true"} if read.changes else {}
+    return _late_by(table.stream(spark, {**read.options, **changes}), read)
+
+
+def table_exists(spark: SparkSession, name: str, environment: Environment) -> bool:
+    """Whether the table has been made in this environment."""
+    return table_of(environment, name).exists(spark)
+
+
+def _stand_in(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
+    """No rows, of the schema that the table will have."""
+    if read.static:
+        return spark.createDataFrame([], schema)
+    from pyspark.sql import functions as F
+
+    rows = spark.readStream.format("rate").load()
+    fields = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
+    return _late_by(rows.select(*fields), read)
+
+
+def _late_by(frame: DataFrame, read: Read) -> DataFrame:
+    return frame.withWatermark(read.watermark.column, read.watermark.delay) if read.watermark else frame
+
+
+def _unreadable(name: str, source: Source, error: Exception) -> DataError:
+    text = str(getattr(error, "desc", None) or error).strip()
+    place = source.path if isinstance(source, FileSource) else getattr(source, "servers", source.kind)
+    return DataError(
+        f"source {name!r} cannot be opened: {text.splitlines()[0]}",
+        where=place,
+        fix="put the data there, or mend the source in the environment's file",
+    )
+
+
+def schema_of(spark: SparkSession, read: Read) -> StructType | None:
+    """The declared schema: an import path or a DDL string."""
+    from pyspark.sql.types import StructType
+
+    if read.schema_ is None:
+        return None
+    if ":" in read.schema_ and "<" not in read.schema_:
+        schema = resolve(read.schema_)
+        if not isinstance(schema, StructType):
+            raise ConfigurationError(
+                f"{read.schema_} is a {type(schema).__name__}, not a StructType",
+                fix="name a StructType, or write DDL",
+            )
+        return schema
+    try:
+        return parsed(read.schema_)
+    except Exception as error:
+        raise ConfigurationError(
+            f"schema {read.schema_!r} is not DDL: {str(error).splitlines()[0]}",
+            fix="write it like 'id STRING, n INT'",
+        ) from error
+
+
+def parsed(ddl: str) -> StructType:
+    """The schema that the DDL describes."""
+    from pyspark.sql.types import StructType, _parse_datatype_string
+
+    schema = _parse_datatype_string(ddl)
+    assert isinstance(schema, StructType)
+    return schema
+
+
+def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -> DataFrame:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
+
+    reader = spark.readStream.options(**source.options)
+    position = F.col("_metadata.file_path")
+    if source.format == "json" and schema is not None:
+        whole = {"wholetext": "true"} if str(source.options.get("multiLine", "")).lower() == "true" else {}
+        lines = reader.options(**whole).format("text").load(source.path)
+        lines = lines.withColumns({quality.RAW: F.col("value"), quality.POSITION: position})
+        return _parse_json(lines.where(F.trim("value") != ""), schema, source.options)
+    if source.format == "csv" and schema is not None:
+        with_corrupt = type(schema)([*schema.fields]).add(CORRUPT, StringType())
+        rows = reader.format("csv").schema(with_corrupt).option("columnNameOfCorruptRecord", CORRUPT).load(source.path)
+        fields = [name for name in rows.columns if name != CORRUPT]
+        return rows.select(
+            *fields,
+            F.coalesce(CORRUPT, F.to_csv(F.struct(*fields))).alias(quality.RAW),
+            position.alias(quality.POSITION),
+            F.col(CORRUPT).isNotNull().alias(quality.MALFORMED),
+        )
+    reader = reader.schema(schema) if schema is not None else reader
+    rows = reader.format(source.format).load(source.path)
+    if source.format == "text":
+        return rows
+    raw = F.to_json(F.struct(*rows.columns)).alias(quality.RAW)
+    return rows.select("*", raw, position.alias(quality.POSITION), F.lit(False).alias(quality.MALFORMED))
+
+
+def _kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    topics = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)}
+    options: dict[str, Any] = {
+        "kafka.bootstrap.servers": source.servers,
+        "startingOffsets": source.start,
+        **topics,
+        **secrets.kafka_options(source.security),
+        **source.options,
+    }
+    records = spark.readStream.format("kafka").options(**options).load()
+    position = F.concat_ws("-", "topic", "partition", "offset").alias(quality.POSITION)
+    if source.format == "bytes":
+        return records.select(
+            "value", F.base64("value").alias(quality.RAW), position, F.lit(False).alias(quality.MALFORMED)
+        )
+    value = F.col("value").cast("string")
+    if source.format == "text" or schema is None:
+        return records.select(
+            value.alias("value"), value.alias(quality.RAW), position, F.lit(False).alias(quality.MALFORMED)
+        )
+    lines = records.select(value.alias("value"), value.alias(quality.RAW), position)
+    return _parse_json(lines, schema, source.options)
+
+
+def _rate(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
+    return spark.readStream.format("rate").options(rowsPerSecond=source.rows_per_second, **source.options).load()
+
+
+OPENERS: dict[str, Callable[[SparkSession, Any, StructType | None], DataFrame]] = {
+    "files": _files,
+    "kafka": _kafka,
+    "rate": _rate,
+}
+
+
+def _parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any]) -> DataFrame:
+    """One object a line. The record is parsed inside an array: Spark 4.2.0 overlooks text after an object otherwise."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, StringType, StructType
+
+    wrapped = StructType().add("r", ArrayType(schema)).add(CORRUPT, StringType())
+    text = F.concat(F.lit('{"r":['), F.col("value"), F.lit("]}"))
+    strict = {
+        "columnNameOfCorruptRecord": CORRUPT,
+        "allowNonNumericNumbers": "false",
+        "allowSingleQuotes": "false",
+    }
+    parse = F.from_json(text, wrapped, {**strict, **{key: str(value) for key, value in options.items()}})
+    record = F.get("_parsed.r", F.lit(0))
+    others = [name for name in lines.columns if name not in NOT_DATA and name not in schema.names]
+    parsed = lines.select(*others, quality.RAW, quality.POSITION, parse.alias("_parsed"))
+    parsed = parsed.select(
+        *others,
+        quality.RAW,
+        quality.POSITION,
+        record.alias("_record"),
+        (
+            F.col(f"_parsed.{CORRUPT}").isNotNull()
+            | F.coalesce(F.size("_parsed.r") != 1, F.lit(True))
+            | record.isNull()
+        ).alias(quality.MALFORMED),
+    )
+    return parsed.select("_record.*", *others, quality.RAW, quality.POSITION, quality.MALFORMED)

@@ -1,0 +1,175 @@
+"""Prepares a step: its inputs opened, its transform applied, its sink ready to start. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headrace import quality, sinks, sources
+from headrace.batches import BatchWriter, Counts
+from headrace.config.models import Environment, Setting, Step
+from headrace.errors import ConfigurationError, HeadraceError, Problem
+from headrace.graph import bind, resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A step that can start: as often as wanted, one run after the other."""
+
+    step: Step
+    writer: DataStreamWriter
+    schema: StructType
+    judged: bool
+    complete: bool  # False when an input is an empty stand-in for a table that is still to be made
+
+
+def prepare(
+    spark: SparkSession,
+    step: Step,
+    environment: Environment,
+    *,
+    note: Callable[[int, Counts], None],
+    to_come: Mapping[str, StructType],
+) -> Prepared:
+    """The way of a row, in three statements: open the inputs, transform, open the sink."""
+    inputs = sources.open_inputs(spark, step, environment, to_come)
+    frame = _transform(step, inputs)
+    batches = BatchWriter(step, environment, transform=_batch_transform(step, environment), note=note)
+    writer = sinks.open_sink(frame, step, environment, batches)
+
+    judged = quality.is_judged(frame) or bool(step.expect)
+    good = frame.drop(quality.VERDICT, quality.UNIQUE)
+    if sinks.batch_transform(step):
+        good = _call(step, _without_verdict(inputs))
+    refuse_unsupported(frame, step)
+    complete = not any(read.table in to_come for read in step.reads.values())
+    return Prepared(step, writer.outputMode(step.output), good.schema, judged, complete)
+
+
+def rehearse(
+    spark: SparkSession,
+    steps: Iterable[Step],
+    environment: Environment,
+    *,
+    note: Callable[[str], Callable[[int, Counts], None]],
+) -> list[Prepared]:
+    """Prepares all steps in order, writing nothing; tables still to be made are stood in for. Raises all problems."""
+    prepared: list[Prepared] = []
+    problems: list[Problem] = []
+    to_come: dict[str, StructType] = {}
+    for step in steps:
+        try:
+            with settings(spark, step.settings):
+                ready = prepare(spark, step, environment, note=note(step.name), to_come=to_come)
+        except HeadraceError as error:
+            problems += [Problem(p.where or f"step {step.name!r}", p.message, p.fix) for p in error.problems]
+            continue
+        prepared.append(ready)
+        missing = [name for name in step.tables_written if not sources.table_exists(spark, name, environment)]
+        to_come |= dict.fromkeys(missing, ready.schema)
+    if problems:
+        raise ConfigurationError.of(problems)
+    return prepared
+
+
+@contextmanager
+def settings(spark: SparkSession, chosen: Mapping[str, Setting]) -> Iterator[None]:
+    """The session with a step's own settings: a query takes them along when it starts."""
+    before = {key: spark.conf.get(key, None) for key in chosen}
+    for key, wanted in chosen.items():
+        spark.conf.set(key, str(wanted))
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+
+def refuse_unsupported(frame: DataFrame, step: Step) -> None:
+    """Asks Spark's own checker whether a stream may do this, before anything starts (4.2.0: 0.5 ms)."""
+    session: Any = frame.sparkSession
+    jvm = session._jvm
+    if jvm is None:
+        return
+    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, step.output.capitalize())()
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    frame_on_jvm: Any = frame._jdf
+    try:
+        checker.checkForStreaming(frame_on_jvm.queryExecution().analyzed(), mode)
+    except Exception as error:
+        raise _cannot(step, error, "Spark cannot stream this query") from error
+
+
+def _transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    if step.transform is None or sinks.batch_transform(step):
+        return _only_stream(inputs)
+    if step.transform == quality.DEDUPLICATE:
+        judged = [name for name, frame in inputs.items() if quality.is_judged(frame)]
+        inputs = {name: quality.let_through(f) if name in judged else f for name, f in inputs.items()}
+        if judged:
+            keys = [*step.with_.get("keys", ()), quality.UNIQUE]
+            step = step.model_copy(update={"with_": {**step.with_, "keys": keys}})
+    return _call(step, inputs)
+
+
+def _batch_transform(step: Step, environment: Environment) -> Callable[[DataFrame], DataFrame] | None:
+    """A row-wise transform, applied to the good rows of one batch; static inputs are read anew for each."""
+    if not sinks.batch_transform(step):
+        return None
+
+    def on(batch: DataFrame) -> DataFrame:
+        inputs = {
+            name: sources.open_input(batch.sparkSession, read, environment) if read.static else batch
+            for name, read in step.reads.items()
+        }
+        return _call(step, inputs)
+
+    return on
+
+
+def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    function = resolve(str(step.transform))
+    args, named = bind(step, function, inputs)
+    try:
+        frame = function(*args, **named)
+    except HeadraceError:
+        raise
+    except Exception as error:
+        raise _cannot(step, error, f"{step.transform} failed") from error
+    from pyspark.sql import DataFrame as Frame
+
+    if not isinstance(frame, Frame):
+        raise ConfigurationError(
+            f"{step.transform} returned a {type(frame).__name__}",
+            where=f"step {step.name!r}",
+            fix="return the DataFrame that the step writes",
+        )
+    return frame
+
+
+def _cannot(step: Step, error: Exception, what: str) -> ConfigurationError:
+    text = str(getattr(error, "desc", None) or error).strip()
+    first = text.splitlines()[0] if text else type(error).__name__
+    return ConfigurationError(
+        f"{what}: {first}",
+        where=f"step {step.name!r}",
+        fix="change the transform, its settings or the step's output mode",
+    )
+
+
+def _only_stream(inputs: Mapping[str, DataFrame]) -> DataFrame:
+    return next(frame for frame in inputs.values() if frame.isStreaming)
+
+
+def _without_verdict(inputs: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    return {name: frame.drop(quality.VERDICT) for name, frame in inputs.items()}

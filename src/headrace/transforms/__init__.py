@@ -1,0 +1,1 @@
+"""Built-in transforms: plain functions over frames, each usable without Headrace."""

@@ -1,0 +1,55 @@
+"""What a silver step adds to clean rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def join_static(
+    rows: DataFrame,
+    /,
+    *,
+    keys: list[str] | Mapping[str, list[str]],
+    how: Literal["left", "inner"] = "left",
+    **dimensions: DataFrame,
+) -> DataFrame:
+    """Add the columns of each dimension to the rows whose key columns, of the same names, are equal.
+
+    A null key matches nothing, and a key that stands twice in a dimension doubles its rows.
+    """
+    if how not in ("left", "inner"):
+        raise ValueError(f"join_static: how must be 'left' or 'inner', not {how!r}")
+    if not dimensions:
+        raise ValueError("join_static: there is no dimension to join; read at least one input besides the stream")
+    joined = rows
+    for name, own in _keys_of(keys, list(dimensions)).items():
+        joined = _join(joined, dimensions[name], name, own, how)
+    return joined
+
+
+def _keys_of(keys: list[str] | Mapping[str, list[str]], dimensions: list[str]) -> dict[str, list[str]]:
+    by_name = dict(keys) if isinstance(keys, Mapping) else dict.fromkeys(dimensions, keys)
+    if by_name.keys() != set(dimensions):
+        raise ValueError(f"join_static: keys is given for {list(by_name)}, but the dimensions are {dimensions}")
+    for name, own in by_name.items():
+        if isinstance(own, str) or not own:
+            raise ValueError(f"join_static: keys of {name!r} must be a list of one or more column names, not {own!r}")
+    return by_name
+
+
+def _join(rows: DataFrame, dimension: DataFrame, name: str, keys: list[str], how: str) -> DataFrame:
+    for side, columns in (("the stream", rows.columns), (f"dimension {name!r}", dimension.columns)):
+        if unknown := [key for key in keys if key not in columns]:
+            raise ValueError(f"join_static: keys names columns {unknown} that {side} lacks; its columns are {columns}")
+    added = [column for column in dimension.columns if column not in keys]
+    if both := [column for column in added if column in rows.columns]:
+        raise ValueError(
+            f"join_static: dimension {name!r} has columns {both} that the rows have already; "
+            "rename or drop them where the dimension is written"
+        )
+    order = [F.col(f"`{column}`") for column in (*rows.columns, *added)]  # a join puts its keys first
+    return rows.join(dimension, keys, how).select(order)

@@ -1,0 +1,1 @@
+"""The reference bundle: orders, customers and revenue of a shop."""

@@ -1,0 +1,55 @@
+"""What the shop's orders look like, which of them are right, and what they earn."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    DecimalType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from headrace.transforms.gold import aggregate_windows
+
+MONEY = DecimalType(10, 2)
+
+ORDER = StructType(
+    [
+        StructField("order_id", StringType()),
+        StructField("customer_id", StringType()),
+        StructField("ordered_at", TimestampType()),
+        StructField("quantity", IntegerType()),
+        StructField("unit_price", MONEY),
+        StructField("amount", MONEY),
+    ]
+)
+
+CUSTOMER = StructType(
+    [
+        StructField("customer_id", StringType()),
+        StructField("name", StringType()),
+        StructField("country", StringType()),
+        StructField("segment", StringType()),
+        StructField("updated_at", TimestampType()),
+    ]
+)
+
+
+def amount_matches() -> Column:
+    """The amount is the quantity times the unit price."""
+    return F.col("amount") == F.col("quantity") * F.col("unit_price")
+
+
+def revenue(orders: DataFrame, *, window: str) -> DataFrame:
+    """Number of orders and their revenue, per window and country."""
+    return aggregate_windows(
+        orders,
+        time="ordered_at",
+        window=window,
+        by=["country"],
+        aggregates={"orders": {"count": "*"}, "revenue": {"sum": "amount"}},
+    )

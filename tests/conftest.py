@@ -1,0 +1,60 @@
+"""Fixtures for all tests: golden text, and small bundles written from strings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+PIPELINE = """\
+steps:
+  land:
+    layer: bronze
+    reads: {rows: {source: ticks}}
+    writes: {table: landed}
+"""
+LOCAL = """\
+engine: {kind: local}
+tables: {root: tables}
+checkpoints: checkpoints
+sources:
+  ticks: {kind: rate}
+  orders: {kind: files, format: json, path: data/orders}
+"""
+SMALL = {"conf/pipelines/p.yml": PIPELINE, "conf/local.yml": LOCAL}
+
+
+@pytest.fixture
+def golden() -> Callable[[str, str], None]:
+    """Compares text with a file under tests/golden; HEADRACE_GOLDEN=write writes it instead."""
+
+    def same(name: str, text: str) -> None:
+        file = GOLDEN / f"{name}.txt"
+        text = text.rstrip() + "\n"
+        if os.environ.get("HEADRACE_GOLDEN") == "write":
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert text == file.read_text(encoding="utf-8")
+
+    return same
+
+
+@pytest.fixture
+def write_bundle(tmp_path: Path) -> Callable[[Mapping[str, str | bytes | None]], Path]:
+    """Writes a small bundle; files that are given replace those of the small one, None takes one away."""
+
+    def write(files: Mapping[str, str | bytes | None]) -> Path:
+        root = tmp_path / "shop"
+        for name, content in {**SMALL, **files}.items():
+            if content is None:
+                continue
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return root
+
+    return write

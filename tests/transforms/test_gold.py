@@ -1,0 +1,125 @@
+"""aggregate_windows: what comes out, and when."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from headrace.testing import Input
+from headrace.transforms.gold import aggregate_windows
+
+ROWS = Input("at timestamp, shop string, amount int", watermark=("at", "10 minutes"))
+TAKINGS = {"orders": {"count": "*"}, "revenue": {"sum": "amount"}}
+
+
+def at(minutes):
+    return datetime(2026, 1, 1, 12) + timedelta(minutes=minutes)
+
+
+def test_a_tumbling_window_comes_out_when_the_watermark_has_passed_it(stream):
+    takings = stream.start(aggregate_windows, ROWS, time="at", window="5 minutes", by=["shop"], aggregates=TAKINGS)
+    assert takings.feed([(at(1), "n", 10), (at(4), "n", 5), (at(4), "s", 7), (at(5), "n", 1)]) == []
+    out = takings.feed([(at(15), "n", 1)])
+    assert sorted(out) == [(at(0), at(5), "n", 2, 15), (at(0), at(5), "s", 1, 7)]
+    assert out[0].__fields__ == ["window_start", "window_end", "shop", "orders", "revenue"]
+    assert takings.feed([(at(2), "n", 99), (at(20), "n", 1)]) == [(at(5), at(10), "n", 1, 1)]  # 99 is late
+
+
+def test_sliding_windows_overlap(stream):
+    settings = {"time": "at", "window": "10 minutes", "slide": "5 minutes", "aggregates": TAKINGS}
+    out = stream.run(aggregate_windows, ROWS, [[(at(7), "n", 3)], [(at(60), "n", 0)]], **settings)
+    assert sorted(out[1]) == [(at(0), at(10), 1, 3), (at(5), at(15), 1, 3)]
+
+
+def test_a_pause_ends_a_session(stream):
+    settings = {"time": "at", "gap": "5 minutes", "by": ["shop"], "aggregates": TAKINGS}
+    visits = [(at(0), "n", 1), (at(4), "n", 2), (at(10), "n", 4), (at(1), "s", 8)]
+    out = stream.run(aggregate_windows, ROWS, [visits, [(at(60), "x", 0)]], **settings)
+    assert sorted(out[1]) == [
+        (at(0), at(9), "n", 2, 3),
+        (at(1), at(6), "s", 1, 8),
+        (at(10), at(15), "n", 1, 4),
+    ]
+
+
+def test_every_function_gives_its_figure(stream):
+    aggregates = {
+        "rows": {"count": "*"},
+        "amounts": {"count": "amount"},
+        "total": {"sum": "amount"},
+        "average": {"avg": "amount"},
+        "middle": {"mean": "amount"},
+        "least": {"min": "amount"},
+        "most": {"max": "amount"},
+        "spread": {"stddev": "amount"},
+        "shops": {"approx_count_distinct": "shop"},
+        "which": {"collect_set": "shop"},
+        "opening": {"first": "shop"},
+        "closing": {"last": "shop"},
+    }
+    rows = [(at(0), "n", 1), (at(1), "n", 5), (at(2), "n", None)]
+    out = stream.run(
+        aggregate_windows, ROWS, [rows, [(at(80), "x", 0)]], time="at", window="1 hour", aggregates=aggregates
+    )
+    figures = out[1][0].asDict()
+    assert figures.pop("spread") == pytest.approx(8**0.5)
+    assert figures == {
+        "window_start": at(0),
+        "window_end": at(60),
+        "rows": 3,
+        "amounts": 2,
+        "total": 6,
+        "average": 3.0,
+        "middle": 3.0,
+        "least": 1,
+        "most": 5,
+        "shops": 1,
+        "which": ["n"],
+        "opening": "n",
+        "closing": "n",
+    }
+
+
+def test_in_update_mode_each_change_comes_out_at_once(stream):
+    settings = {"time": "at", "window": "5 minutes", "aggregates": {"revenue": {"sum": "amount"}}}
+    batches = [[(at(1), "n", 10)], [(at(2), "n", 5)]]
+    out = stream.run(aggregate_windows, ROWS, batches, output="update", **settings)
+    assert out == [[(at(0), at(5), 10)], [(at(0), at(5), 15)]]
+
+
+GOOD = {"time": "at", "window": "5 minutes", "aggregates": TAKINGS}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"time": "when"},
+            r"time names unknown columns \['when'\]; the columns are \['at', 'shop', 'amount'\]",
+        ),
+        ({"by": ["country"]}, r"by names unknown columns \['country'\]"),
+        ({"by": "shop"}, "by must be a list of column names, not 'shop'"),
+        ({"window": None}, "give window"),
+        ({"gap": "5 minutes"}, "give window"),
+        ({"window": None, "slide": "1 minute", "gap": "5 minutes"}, "give window"),
+        ({"window": "5 parsecs"}, "window must be a duration like '5 minutes', not '5 parsecs'"),
+        ({"window": 60}, "window must be a duration like '5 minutes', not 60"),
+        ({"slide": "0 minutes"}, "slide must be a duration like '5 minutes', not '0 minutes'"),
+        ({"window": None, "gap": "a while", "by": ["shop"]}, "gap must be a duration"),
+        ({"window": None, "gap": "5 minutes"}, "session windows of a stream need by"),
+        ({"aggregates": {}}, "needs one or more aggregates"),
+        ({"aggregates": {"window_end": {"count": "*"}}}, "and different names"),
+        (
+            {"aggregates": {"n": {"median": "amount"}}},
+            "'n' has an unknown function 'median'; known: .'count', 'sum'",
+        ),
+        ({"aggregates": {"n": {"sum": "price"}}}, r"aggregate 'n' names unknown columns \['price'\]"),
+        ({"aggregates": {"n": {"sum": "*"}}}, r"aggregate 'n' names unknown columns \['\*'\]"),
+        (
+            {"aggregates": {"n": "sum(amount)"}},
+            r"aggregate 'n' must be like {sum: amount}, not 'sum\(amount\)'",
+        ),
+    ],
+)
+def test_wrong_settings_are_named(stream, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        stream.start(aggregate_windows, ROWS, **(GOOD | wrong))
