@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from flows import Flow
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -58,3 +64,11 @@ def write_bundle(tmp_path: Path) -> Callable[[Mapping[str, str | bytes | None]],
         return root
 
     return write
+
+
+@pytest.fixture
+def flow(spark: SparkSession, tmp_path: Path) -> Flow:
+    """A small pipeline of the test's own, to be written, fed and run."""
+    from flows import Flow
+
+    return Flow(spark, tmp_path)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from headrace import java
 from headrace.errors import SetupError
-
-FIX = "\n  fix: install Java 17 or 21 and put it on PATH, or set JAVA_HOME to its directory"
 
 
 @pytest.fixture
@@ -28,10 +27,16 @@ def script(home: Path, body: str) -> Path:
     return path
 
 
-def refusal() -> str:
-    with pytest.raises(SetupError) as caught:
-        java.require()
-    return str(caught.value)
+@pytest.fixture
+def refused(home: Path, golden: Callable[[str, str], None]) -> Callable[[str], None]:
+    """Asks for a Java, and compares the refusal with a golden file."""
+
+    def ask(name: str) -> None:
+        with pytest.raises(SetupError) as caught:
+            java.require()
+        golden(f"java/{name}", str(caught.value).replace(str(home), "HOME"))
+
+    return ask
 
 
 def test_the_java_on_the_path_is_taken(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -55,45 +60,46 @@ def test_the_release_file_answers_without_starting_java(home: Path) -> None:
     assert not (home / "bin" / "java.started").exists()
 
 
-def test_no_java_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_at_all(refused: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert refusal() == f"Error: there is no Java here: JAVA_HOME is not set, and PATH has no java{FIX}"
+    refused("none")
 
 
-def test_a_java_home_without_java(home: Path) -> None:
-    assert refusal() == f"Error: JAVA_HOME is {home}, and there is no bin/java in it{FIX}"
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ('openjdk version "11.0.2" 2019-01-15', "11.0.2"),
-        ('java version "1.8.0_411"', "1.8.0"),
-        ('openjdk version "25-ea" 2025-09-16', "25"),
-    ],
-)
-def test_a_wrong_java(home: Path, answer: str, said: str) -> None:
-    path = script(home, f"echo '{answer}' >&2")
-    assert refusal() == f"Error: {path} is Java {said}, and Spark needs Java 17 or 21{FIX}"
+def test_a_java_home_without_java(refused: Callable[[str], None]) -> None:
+    refused("home_without_java")
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("answer", "name"),
     [
-        ("echo; echo 'Unable to locate a Java Runtime.' >&2; exit 1", "Unable to locate a Java Runtime."),
-        ("exit 1", "it says nothing"),
+        ('openjdk version "11.0.2" 2019-01-15', "is_11"),
+        ('java version "1.8.0_411"', "is_8"),
+        ('openjdk version "25-ea" 2025-09-16', "is_25"),
     ],
 )
-def test_a_java_that_does_not_tell_its_version(home: Path, body: str, said: str) -> None:
-    path = script(home, body)
-    assert refusal() == f"Error: {path} does not tell its version: {said}{FIX}"
+def test_a_wrong_java(home: Path, refused: Callable[[str], None], answer: str, name: str) -> None:
+    script(home, f"echo '{answer}' >&2")
+    refused(name)
 
 
-def test_a_java_that_does_not_run(home: Path) -> None:
-    path = script(home, "")
-    path.write_text("#!/no/such/interpreter\n")
-    assert refusal().startswith(f"Error: {path} does not run: ")
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("echo; echo 'Unable to locate a Java Runtime.' >&2; exit 1", "tells_no_version"),
+        ("exit 1", "says_nothing"),
+    ],
+)
+def test_a_java_that_does_not_tell_its_version(
+    home: Path, refused: Callable[[str], None], body: str, name: str
+) -> None:
+    script(home, body)
+    refused(name)
+
+
+def test_a_java_that_does_not_run(home: Path, refused: Callable[[str], None]) -> None:
+    script(home, "").write_text("#!/no/such/interpreter\n")
+    refused("does_not_run")
 
 
 def test_an_update_changes_the_identity(home: Path) -> None:
@@ -135,13 +141,12 @@ def test_a_system_that_does_not_tell_its_memory(monkeypatch: pytest.MonkeyPatch,
     assert java.require_memory("2g") == "2g wanted; this system does not say how much is free"
 
 
-def test_memory_wanted_against_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_wanted_against_memory_there_is(
+    monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None]
+) -> None:
     monkeypatch.setattr(java, "memory_available", lambda: 2 << 30)
     assert java.require_memory("2g") == "2g wanted, 2048m free"
-    assert java.require_memory("2048m") == "2g wanted, 2048m free".replace("2g", "2048m")
+    assert java.require_memory("2048m") == "2048m wanted, 2048m free"
     with pytest.raises(SetupError) as caught:
         java.require_memory("2049m")
-    assert str(caught.value) == (
-        "Error: the engine's memory is 2049m, and only 2048m are free here\n"
-        "  fix: close other programs, or lower engine.memory in the environment's file"
-    )
+    golden("java/memory", str(caught.value))

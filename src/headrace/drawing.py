@@ -92,7 +92,8 @@ def as_text(drawing: Drawing) -> str:
 
 
 def _told(node: Node, arrow: Arrow) -> str:
-    return f"{node.kind} {node.name}" + (f" ({arrow.label})" if arrow.label else "")
+    named = node.kind if node.kind == "console" else f"{node.kind} {node.name}"
+    return named + (f" ({arrow.label})" if arrow.label else "")
 
 
 def as_json(drawing: Drawing) -> str:

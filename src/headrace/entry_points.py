@@ -38,8 +38,8 @@ class _Arguments(argparse.ArgumentParser):
 
 def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     from headrace import runner, session
-    from headrace.cli.live import line
     from headrace.config.load import find_root, load_bundle
+    from headrace.progress import in_words
 
     given = _parse(argv)
     values = dict(text.split("=", 1) for text in given.value)
@@ -56,7 +56,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
             bundle,
             given.pipeline,
             only=only,
-            watch=lambda e: print(line(e)) if e.what == "batch" else None,
+            watch=lambda e: print(in_words(e)) if e.what == "batch" else None,
         )
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from headrace.config.judging import QUARANTINE
-from headrace.config.locate import nearest
+from headrace.config.locate import Lines, nearest
 from headrace.config.models import Bundle, Pipeline, Rule, Step
 from headrace.errors import ConfigurationError, Problem
-from headrace.modules import Missing, Unchecked, find
+from headrace.functions import Missing, Unchecked, find
 from headrace.signatures import mismatches, of_function, of_source
 
 
@@ -57,32 +57,32 @@ def _read(step: Step) -> tuple[str, ...]:
 
 def check_transforms(bundle: Bundle) -> list[Problem]:
     """The functions and schemas that are not there, and the inputs and settings that do not fit them."""
-    return [said for said in _examined(bundle) if isinstance(said, Problem)]
+    return [said for said in examine(Path(bundle.root), bundle.located_steps()) if isinstance(said, Problem)]
 
 
 def unchecked(bundle: Bundle) -> list[str]:
     """The transforms whose signature their source does not show, each as a sentence with its place."""
-    return [said for said in _examined(bundle) if isinstance(said, str)]
+    return [said for said in examine(Path(bundle.root), bundle.located_steps()) if isinstance(said, str)]
 
 
-def _examined(bundle: Bundle) -> Iterator[Problem | str]:
-    source = Path(bundle.root) / "src"
-    for pipeline in bundle.pipelines.values():
-        for step in pipeline.steps.values():
-            if step.transform is not None:
-                yield from _transform(bundle, pipeline.name, step, source)
-            for path, named in _named(step):
-                found = find(named, source)
-                where = bundle.where(pipeline.name, "steps", step.name, *path)
-                if isinstance(found, Missing):
-                    yield Problem(where, f"step '{step.name}', {path[-1]}: {found.message}", found.fix)
-                elif path[-1] == "rule" and not isinstance(found, Unchecked) and (wanted := of_source(found).required):
-                    message = f"step '{step.name}', rule: '{named}' wants '{wanted[0]}', but a rule takes nothing"
-                    yield Problem(where, message, "name the columns in the rule: F.col('…')")
+def examine(root: Path, steps: Iterable[tuple[Lines, Step]]) -> Iterator[Problem | str]:
+    """What is wrong with the functions that steps name, and as text what could not be checked."""
+    source = root / "src"
+    for lines, step in steps:
+        if step.transform is not None:
+            yield from _transform(lines, step, source)
+        for path, named in _named(step):
+            found = find(named, source)
+            where = lines.where("steps", step.name, *path)
+            if isinstance(found, Missing):
+                yield Problem(where, f"step '{step.name}', {path[-1]}: {found.message}", found.fix)
+            elif path[-1] == "rule" and not isinstance(found, Unchecked) and (wanted := of_source(found).required):
+                message = f"step '{step.name}', rule: '{named}' wants '{wanted[0]}', but a rule takes nothing"
+                yield Problem(where, message, "name the columns in the rule: F.col('…')")
 
 
-def _transform(bundle: Bundle, pipeline: str, step: Step, source: Path) -> Iterator[Problem | str]:
-    where = bundle.where(pipeline, "steps", step.name, "transform")
+def _transform(lines: Lines, step: Step, source: Path) -> Iterator[Problem | str]:
+    where = lines.where("steps", step.name, "transform")
     found = find(str(step.transform), source)
     if isinstance(found, Missing):
         yield Problem(where, f"step '{step.name}', transform: {found.message}", found.fix)
@@ -90,7 +90,7 @@ def _transform(bundle: Bundle, pipeline: str, step: Step, source: Path) -> Itera
         yield f"{where}: step '{step.name}': inputs and settings are unchecked, as {found.why}"
     else:
         for wrong in mismatches(of_source(found), step):
-            place = bundle.where(pipeline, "steps", step.name, *wrong.path)
+            place = lines.where("steps", step.name, *wrong.path)
             yield Problem(place, f"step '{step.name}': {wrong.message}", wrong.fix)
 
 

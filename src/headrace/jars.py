@@ -51,7 +51,7 @@ def spark_lock(spark_version: str) -> str:
     known = sorted(path.stem.removeprefix("spark-") for path in LOCKS.glob("spark-*.lock"))
     raise SetupError(
         f"Spark {spark_version} is not one that Headrace has jars for: {', '.join(known)}",
-        fix=f"install a Spark that it has jars for: pip install 'pyspark~={known[-1]}.0'",
+        fix="pip install 'headrace[local]', which brings the Spark that Headrace is made for",
     )
 
 
@@ -123,7 +123,7 @@ def _ready(name: str, ivy_settings: Path | None) -> tuple[Path, ...]:
 
 
 def _is(jar: Jar, path: Path) -> bool:
-    return path.is_file() and path.stat().st_size == jar.size and sha256(path) == jar.sha256
+    return path.is_file() and sha256(path) == jar.sha256
 
 
 def _check(jar: Jar, path: Path) -> None:

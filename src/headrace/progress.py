@@ -116,6 +116,23 @@ def read_events(directory: Path, pipeline: str) -> Iterator[Event]:
                     yield Event(**json.loads(line))
 
 
+def in_words(event: Event) -> str:
+    """A batch in one line."""
+    parts = [f"{event.step}: batch {event.batch}, {event.rows} rows in {event.milliseconds} ms"]
+    if event.behind:
+        parts.append(f"{event.behind} behind")
+    if event.state_rows:
+        parts.append(f"{event.state_rows} in state")
+    for count, what in (
+        (event.late, "late"),
+        (event.duplicates, "duplicates"),
+        (sum(event.refused.values()), "refused"),
+    ):
+        if count:
+            parts.append(f"{count} {what}")
+    return ", ".join(parts)
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -92,6 +93,7 @@ def open_session(
 @contextmanager
 def opened(bundle: Bundle, *, name: str, ends: bool = True) -> Iterator[SparkSession]:
     """A session for the bundle's environment, closed at the end unless it was there before."""
+    there_before = _is_running()
     spark = open_session(
         bundle.environment.engine,
         name=name,
@@ -103,7 +105,7 @@ def opened(bundle: Bundle, *, name: str, ends: bool = True) -> Iterator[SparkSes
     try:
         yield spark
     finally:
-        if not isinstance(bundle.environment.engine, DatabricksEngine):
+        if not there_before:
             close_session(spark)
 
 
@@ -117,7 +119,7 @@ def close_session(spark: SparkSession) -> None:
     if gateway is not None and process is not None:
         gateway.shutdown()
         process.stdin.close()
-        with suppress(TimeoutError):
+        with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=60)
         SparkContext._gateway = SparkContext._jvm = None
     archive.keep()
@@ -134,6 +136,14 @@ def _require_pyspark() -> None:
         import pyspark  # noqa: F401
     except ModuleNotFoundError:
         raise SetupError("pyspark is not installed", fix="pip install 'headrace[local]'") from None
+
+
+def _is_running() -> bool:
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
 
 
 def _databricks(settings: Mapping[str, str]) -> SparkSession:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 MINUTE = 60_000  # times are milliseconds since 1970
 YEAR = 365 * 24 * 60 * MINUTE
 DELAY = 10 * MINUTE  # the watermark's delay in bronze
-LATEST = 18 * MINUTE  # a late row is late for bronze, never for gold, whose delay is 20 minutes
+LATE = range(15 * MINUTE, 19 * MINUTE)  # late for bronze, never for gold, whose delay is 20 minutes
 MARGIN = 1 * MINUTE  # how far a row that must not be late stays from being late
 
 
@@ -87,7 +87,7 @@ def _odd(rng: random.Random, order: Arrival, fate: str, now: int) -> Arrival:
         form = rng.choice(list(FORMS[fate]))
         fate_told = "good" if fate == "warned" else fate
         return order._replace(line=FORMS[fate][form](order.line), fate=fate_told, form=form)
-    behind, years = rng.randrange(DELAY + MARGIN, LATEST), rng.randrange(60, 90)
+    behind, years = rng.choice(LATE), rng.randrange(60, 90)
     at = iso(now - behind if fate == "late" else now + years * YEAR)
     return order._replace(line=_set(order.line, "ordered_at", f'"{at}"'), ordered_at=at, fate=fate)
 

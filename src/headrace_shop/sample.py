@@ -17,6 +17,7 @@ from headrace_shop.arrivals import CLEAN, DELAY, MARGIN, MINUTE, Mix, arrivals, 
 
 DAY = 24 * 60 * MINUTE
 LEDGER = "row,file,order_id,ordered_at,fate,form\n"
+CUSTOMERS = "customer_id,name,country,segment,updated_at"
 NAMES = ("Ann Ashe", "Ben Brook", "Mia Rossi", '"Weir, Tom"', "Zoë Łuk")
 COUNTRIES = ("DE", "FR", "GB", "IT", "NL", "PL")
 
@@ -100,9 +101,10 @@ def _make_customers(directory: Path, rng: random.Random, customers: int, clock: 
     known = [number for number in range(1, customers + 1) if number % 20]
     stamps = _stamps(directory, 4)
     opened = clock - 40 * DAY
-    _publish(directory / "customers-1.csv", [line(number, opened) for number in known], next(stamps))
+    first = [CUSTOMERS, *(line(number, opened) for number in known)]
+    _publish(directory / "customers-1.csv", first, next(stamps))
     for days in range(1, 4):
-        lines = []
+        lines = [CUSTOMERS]
         for count, number in enumerate(rng.sample(known, -(-len(known) // 10))):
             lines.append(line(number, opened + (days if count % 5 else -days) * DAY))
             if count % 7 == 0:  # a second time in one file

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from headrace.cli import main
+from headrace.doctor import WORKSPACE
 
 LOCAL = """\
 engine: {kind: local, cores: 1, memory: 64m}
@@ -46,18 +50,30 @@ def test_a_healthy_machine(bundle: Path) -> None:
     assert all(line.startswith("ok ") for line in lines)
 
 
-def test_a_bad_line_carries_its_fix_and_ends_with_1(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sick_machine(bundle: Path, monkeypatch: pytest.MonkeyPatch, golden: Callable[[str, str], None]) -> None:
     java = bundle / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(bundle))
+    monkeypatch.setenv("HEADRACE_CACHE", str(bundle / "conf" / "local.yml"))
+    monkeypatch.setattr("headrace.java.memory_available", lambda: 1 << 20)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1}, raising=False)
+    monkeypatch.setattr("locale.getencoding", lambda: "ANSI_X3.4-1968")
+    monkeypatch.setattr("headrace.doctor.PYTHON", (9, 9))
+    monkeypatch.setattr("headrace.doctor.version", {"pyspark": "4.2.0", "delta-spark": "4.0.0"}.__getitem__)
+    monkeypatch.setattr("headrace.doctor.ROOM", 1 << 60)
+    real, cache = os.access, bundle / "conf" / "local.yml"
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != cache and real(path, mode))
+    (bundle / ".headrace").mkdir()
+    (bundle / ".headrace" / "checkpoints").write_text("in the way")
+    (bundle / "conf" / "local.yml").write_text(LOCAL.replace("cores: 1", "cores: 8"))
+    for name in WORKSPACE:
+        monkeypatch.delenv(name, raising=False)
     result = doctor(bundle)
     assert result.exit_code == 1
-    assert (
-        f"BAD  java         {java} is Java 11.0.2, and Spark needs Java 17 or 21\n"
-        "                  fix: install Java 17 or 21 and put it on PATH, or set JAVA_HOME to its directory\n"
-    ) in result.output
+    said = result.output.replace(str(bundle), "BUNDLE").replace(platform.python_version(), "PYTHON")
+    golden("doctor/sick", re.sub(r"has \d+ MB of free", "has N MB of free", said))
 
 
 def test_json(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,9 +104,16 @@ def test_a_broken_bundle_is_one_line_of_many(bundle: Path) -> None:
     result = doctor(bundle)
     assert result.exit_code == 1
     assert "BAD  bundle       conf/local.yml:1: " in result.output
-    assert "(and 1 more)" in result.output
-    assert "fix: headrace check says where and how to mend it" in result.output
+    assert "(headrace check names 1 more)" in result.output
+    assert "fix: did you mean 'cores'?" in result.output
     assert "  java  " in result.output
+
+
+def test_values_that_a_run_needs_may_be_given_or_not(bundle: Path) -> None:
+    asking = LOCAL.replace(".headrace/tables", "'${user}/tables'") + "values: {user: {required: true}}\n"
+    (bundle / "conf" / "local.yml").write_text(asking)
+    assert doctor(bundle).exit_code == 0
+    assert f"{bundle}/ada/tables: writable" in doctor(bundle, "--value", "user=ada").output
 
 
 def test_an_unknown_environment(bundle: Path) -> None:

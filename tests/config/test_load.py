@@ -491,7 +491,7 @@ def test_each_environment_of_the_repository_loads() -> None:
 
 
 def test_a_value_that_one_environment_declares_is_enough_for_all(write_bundle: WriteBundle, golden: Golden) -> None:
-    assert [bundle.environment.tables.schema_ for bundle in load_all(REPOSITORY, {"user": "ann"})][0] == "shop_ann"
+    assert load_all(REPOSITORY, {"user": "ann"})[0].environment.tables.schema_ == "shop_ann"
     with pytest.raises(ConfigurationError) as caught:
         load_all(REPOSITORY, {"usr": "ann"})
     golden("config/value_of_no_environment", str(caught.value))

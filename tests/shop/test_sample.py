@@ -5,15 +5,19 @@ import json
 import re
 from collections import Counter
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
+import yaml
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
-from headrace_shop.arrivals import CLEAN, FORMS, Mix
+from headrace.config.models import milliseconds
+from headrace_shop.arrivals import CLEAN, DELAY, FORMS, LATE, Mix
 from headrace_shop.orders import CUSTOMER, ORDER
 from headrace_shop.sample import main, make_sample
 
+PIPELINE = Path(__file__).parents[2] / "conf/pipelines/orders.yml"
 SMALL = {"orders": 6_000, "customers": 100, "files": 7, "pace": 60}
 MANY = Mix(duplicate=0.05, malformed=0.05, future=0.02, refused=0.04, late=0.05, warned=0.02)
 
@@ -84,7 +88,7 @@ def test_only_late_rows_can_be_late_for_bronze_and_none_for_gold(tmp_path, disor
     assert max(behind["good"]) <= timedelta(minutes=disorder)
     assert max(behind["duplicate"]) <= timedelta(minutes=9)
     assert max(behind["late"]) < timedelta(minutes=20)
-    assert sum(delay > timedelta(minutes=10) for delay in behind["late"]) > 200
+    assert sum(delay > timedelta(minutes=10) for delay in behind["late"]) > 250
 
 
 def test_a_duplicate_is_an_earlier_good_line_again_and_nothing_else_is(sample):
@@ -132,12 +136,9 @@ def test_spark_finds_exactly_the_malformed_lines_malformed(spark, sample):
 
 
 def test_customers_are_kept_up_to_date_and_some_are_unknown(spark, sample):
-    rows = spark.read.schema(CUSTOMER).option("mode", "FAILFAST").csv(str(sample.customers)).collect()
-    arrived = [
-        row
-        for path in sorted(sample.customers.iterdir())
-        for row in spark.read.schema(CUSTOMER).csv(str(path)).collect()
-    ]
+    read = spark.read.schema(CUSTOMER).options(header=True, mode="FAILFAST", enforceSchema=False)
+    rows = read.csv(str(sample.customers)).collect()
+    arrived = [row for path in sorted(sample.customers.iterdir()) for row in read.csv(str(path)).collect()]
     assert sorted(rows) == sorted(arrived)
     assert {row.customer_id for row in rows} == {f"c{n:06d}" for n in range(1, 101) if n % 20}
     assert "Weir, Tom" in {row.name for row in rows}
@@ -154,6 +155,13 @@ def test_spark_will_read_the_files_in_their_order(sample):
         stamps = [path.stat().st_mtime_ns // 1_000_000 for path in files]
         assert sorted(set(stamps)) == stamps
         assert not [path for path in files if path.name.startswith(".")]
+
+
+def test_the_delays_are_those_of_the_pipeline():
+    steps = yaml.safe_load(PIPELINE.read_text())["steps"]
+    bronze, gold = (steps[name]["reads"]["orders"]["watermark"] for name in ("bronze_orders", "gold_revenue"))
+    assert milliseconds(bronze["delay"]) == DELAY
+    assert milliseconds(gold["delay"]) > LATE.stop
 
 
 def test_to_append_continues_what_is_there(tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -107,3 +108,10 @@ def test_a_broker_whose_jars_are_not_kafka(spark: SparkSession, monkeypatch: pyt
     monkeypatch.setattr(jars, "kafka_broker_jars", lambda: ())
     with pytest.raises(SetupError, match="could not format its directory"), KafkaBroker(spark):
         pass
+
+
+def test_a_session_without_kafka_on_its_class_path(spark: SparkSession) -> None:
+    kafka = SimpleNamespace(kafka=spark._jvm.no.such.place)  # type: ignore[union-attr]
+    bare: Any = SimpleNamespace(_jvm=SimpleNamespace(org=SimpleNamespace(apache=kafka)))
+    with pytest.raises(SetupError, match="this Spark session has no Kafka classes"):
+        KafkaBroker(bare).create_topic("x")

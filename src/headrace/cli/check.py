@@ -10,7 +10,7 @@ import click
 from headrace.cli import options
 
 if TYPE_CHECKING:
-    from headrace.config.models import Bundle
+    from headrace.config.load import Reading
 
 
 @click.command
@@ -20,44 +20,33 @@ if TYPE_CHECKING:
 @options.facts
 def check(environment: str | None, values: dict[str, str], start: Path, as_json: bool) -> None:
     """Find every mistake in the bundle without running it."""
-    from headrace.errors import ConfigurationError
-
-    try:
-        bundles, notes = _examine(start, environment, values)
-    except ConfigurationError as error:
-        if not as_json:
-            raise
-        _print_json(ok=False, problems=[vars(problem) for problem in error.problems])
-        raise SystemExit(1) from None
-    if as_json:
-        names = [bundle.environment.name for bundle in bundles]
-        _print_json(ok=True, problems=[], notes=notes, environments=names, pipelines=list(bundles[0].pipelines))
-        return
-    for note in notes:
-        click.echo(f"Note: {note}")
-    click.echo(f"ok: {_summary(bundles)}")
-
-
-def _examine(start: Path, environment: str | None, values: dict[str, str]) -> tuple[tuple[Bundle, ...], list[str]]:
-    from headrace.config.load import find_root, in_order, load_all, load_bundle
-    from headrace.errors import ConfigurationError
-    from headrace.graph import check_transforms, unchecked
+    from headrace.config.environments import environment_names
+    from headrace.config.load import find_root, in_order, read_bundle
+    from headrace.errors import ConfigurationError, Problem
+    from headrace.graph import examine
 
     root = find_root(start)
-    bundles = (load_bundle(root, environment, values),) if environment else load_all(root, values)
-    # Pipelines are the same in every environment: one bundle stands for all.
-    problems = check_transforms(bundles[0])
+    names = [environment] if environment else environment_names(root)
+    reading = read_bundle(root, names, values, lenient=environment is None)
+    said = list(examine(root, reading.located_steps()))
+    notes = [note for note in said if isinstance(note, str)]
+    problems = in_order([*reading.problems, *(problem for problem in said if isinstance(problem, Problem))])
+    if as_json:
+        facts = {"environments": names, "pipelines": [draft.name for draft in reading.drafts]}
+        _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=notes, **facts)
+        raise SystemExit(1 if problems else 0)
+    for note in notes:
+        click.echo(f"Note: {note}")
     if problems:
-        raise ConfigurationError.of(in_order(problems))
-    return bundles, unchecked(bundles[0])
+        raise ConfigurationError.of(problems)
+    click.echo(f"ok: {_summary(reading)}")
 
 
-def _summary(bundles: tuple[Bundle, ...]) -> str:
-    pipelines = bundles[0].pipelines.values()
+def _summary(reading: Reading) -> str:
     counts = {
-        "pipeline": len(pipelines),
-        "step": sum(len(pipeline.steps) for pipeline in pipelines),
-        "environment": len(bundles),
+        "pipeline": len(reading.drafts),
+        "step": sum(len(draft.steps) for draft in reading.drafts),
+        "environment": len(reading.environments),
     }
     return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items())
 

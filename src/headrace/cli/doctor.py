@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 @click.command
 @options.environment()
+@options.values
 @options.root
 @options.facts
-def doctor(environment: str, start: Path, as_json: bool) -> None:
+def doctor(environment: str, values: dict[str, str], start: Path, as_json: bool) -> None:
     """Say what this machine lacks."""
     from headrace.doctor import examine
 
-    bundle, loaded = _bundle(start, environment)
+    bundle, loaded = _bundle(start, environment, values)
     findings = (bundle, *examine(loaded))
     healthy = all(finding.ok for finding in findings)
     click.echo(_as_json(findings, ok=healthy) if as_json else "\n".join(map(_as_text, findings)))
@@ -30,7 +31,7 @@ def doctor(environment: str, start: Path, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _bundle(start: Path, environment: str) -> tuple[Finding, Environment | None]:
+def _bundle(start: Path, environment: str, values: dict[str, str]) -> tuple[Finding, Environment | None]:
     from headrace.config.load import find_root, load_bundle
     from headrace.doctor import Finding
     from headrace.errors import ConfigurationError
@@ -40,12 +41,11 @@ def _bundle(start: Path, environment: str) -> tuple[Finding, Environment | None]
     except ConfigurationError:
         return Finding("bundle", True, "none here: a local run with default settings is looked at"), None
     try:
-        loaded = load_bundle(root, environment, lenient=True).environment
+        loaded = load_bundle(root, environment, values, lenient=True).environment
     except ConfigurationError as error:
         first = error.problems[0]
-        others = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-        finding = f"{first.where}: {first.message}{others}"
-        return Finding("bundle", False, finding, "headrace check says where and how to mend it"), None
+        more = f" (headrace check names {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        return Finding("bundle", False, f"{first.where}: {first.message}{more}", first.fix), None
     return Finding("bundle", True, f"{root}, environment {environment}"), loaded
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from headrace.config.models import Bundle
-from headrace.progress import Event
+from headrace.progress import Event, in_words
 
 COLUMNS = (
     "step",
@@ -62,7 +62,7 @@ class Live:
         if self._table is not None:
             self._table.update(self._as_table())
         elif event.what == "batch":
-            click.echo(line(event))
+            click.echo(in_words(event))
         elif event.step:
             click.echo(f"{event.step}: {event.message}")
 
@@ -106,20 +106,3 @@ class Live:
             told = "".join(f", {count} {what}" for what, count in totals.items() if count)
             lines.append(f"  {step}: {rows} rows in{told}")
         return "\n".join(lines if self._totals else [*lines, "  nothing new to read"])
-
-
-def line(event: Event) -> str:
-    """A batch in one line."""
-    parts = [f"{event.step}: batch {event.batch}, {event.rows} rows in {event.milliseconds} ms"]
-    if event.behind:
-        parts.append(f"{event.behind} behind")
-    if event.state_rows:
-        parts.append(f"{event.state_rows} in state")
-    for count, what in (
-        (event.late, "late"),
-        (event.duplicates, "duplicates"),
-        (sum(event.refused.values()), "refused"),
-    ):
-        if count:
-            parts.append(f"{count} {what}")
-    return ", ".join(parts)

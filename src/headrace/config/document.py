@@ -24,7 +24,7 @@ MOST_DEPTH = 50
 # The core schema of YAML 1.2.
 NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
 TRUTH = re.compile(r"(?:(true|True|TRUE)|false|False|FALSE)\Z")
-WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,99})\Z")
+WHOLE = re.compile(r"[-+]?[0-9]{1,99}\Z")
 BASED = re.compile(r"0o[0-7]{1,99}\Z|0x[0-9a-fA-F]{1,99}\Z")
 REAL = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 ENDLESS = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")

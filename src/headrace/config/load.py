@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.config.bundle import Resources, read_resources
@@ -12,8 +13,8 @@ from headrace.config.checks.steps import check_steps
 from headrace.config.checks.tables import check_tables
 from headrace.config.checks.targets import check_targets
 from headrace.config.environments import EnvironmentDraft, environment_names, read_environment
-from headrace.config.locate import line_order, nearest
-from headrace.config.models import Bundle, Pipeline
+from headrace.config.locate import Lines, line_order, nearest
+from headrace.config.models import Bundle, Pipeline, Step
 from headrace.config.pipelines import Draft, read_pipelines
 from headrace.errors import ConfigurationError, Problem
 
@@ -32,34 +33,67 @@ def load_bundle(
     root: Path, environment: str = "local", values: Mapping[str, str] | None = None, *, lenient: bool = False
 ) -> Bundle:
     """Everything that the bundle says for one environment; lenient lets required values be missing."""
-    (bundle,) = _load(root.resolve(), [environment], values or {}, lenient=lenient)
+    (bundle,) = read_bundle(root, [environment], values, lenient=lenient).bundles()
     return bundle
 
 
 def load_all(root: Path, values: Mapping[str, str] | None = None) -> tuple[Bundle, ...]:
     """The bundle for each of its environments; required values may be missing."""
-    names = environment_names(root)
-    if not names:
-        raise ConfigurationError("there is no environment", where="conf", fix="write one: conf/local.yml")
-    return _load(root.resolve(), names, values or {}, lenient=True)
+    return read_bundle(root, environment_names(root), values, lenient=True).bundles()
 
 
-def _load(root: Path, names: list[str], given: Mapping[str, str], *, lenient: bool) -> tuple[Bundle, ...]:
+@dataclass(frozen=True)
+class Reading:
+    """What the files say, right or wrong."""
+
+    root: Path
+    resources: Resources
+    drafts: list[Draft]
+    environments: list[EnvironmentDraft]
+    problems: list[Problem]
+
+    def located_steps(self) -> Iterator[tuple[Lines, Step]]:
+        """The steps that are well formed, each with the lines of its file."""
+        return ((draft.lines, step) for draft in self.drafts for step in draft.steps.values())
+
+    def bundles(self) -> tuple[Bundle, ...]:
+        """The bundle for each environment that was read, if nothing is wrong."""
+        if self.problems:
+            raise ConfigurationError.of(in_order(self.problems))
+        pipelines = {draft.name: Pipeline(name=draft.name, steps=draft.steps) for draft in self.drafts}
+        return tuple(
+            Bundle(
+                root=str(self.root),
+                name=self.resources.name,
+                pipelines=pipelines,
+                environment=draft.environment,
+                targets=self.resources.targets,
+                jobs=tuple(self.resources.jobs),
+                lines={lines.file: lines for lines in (draft.lines, *(one.lines for one in self.drafts))},
+            )
+            for draft in self.environments
+            if draft.environment is not None
+        )
+
+
+def read_bundle(
+    root: Path, names: list[str], given: Mapping[str, str] | None = None, *, lenient: bool = False
+) -> Reading:
+    """Read the files for some environments, and gather all that is wrong with them."""
+    root = root.resolve()
+    given = given or {}
     drafts, problems = read_pipelines(root)
     resources = read_resources(root)
-    problems += resources.problems
-    problems += [
-        Problem(f"conf/{path.name}", "the file is not read", f"name it {path.stem}.yml")
-        for path in sorted((root / "conf").glob("*.yaml"))
-    ]
+    problems += resources.problems + _not_read(root)
+    if not names:
+        problems.append(Problem("conf", "there is no environment", "write one: conf/local.yml"))
     environments = []
-    declared: set[str] = set()
     for name in names:
         environment, found = read_environment(root, name, given, lenient=lenient)
         environments.append(environment)
-        declared |= set(environment.values.declared)
         problems += found
     if lenient:
+        declared = {name for environment in environments for name in environment.values.declared}
         problems += [_undeclared(name, declared) for name in given if name not in declared]
     problems += check_steps(drafts)
     problems += check_targets(resources, environments, environment_names(root))
@@ -67,9 +101,12 @@ def _load(root: Path, names: list[str], given: Mapping[str, str], *, lenient: bo
         problems += check_environment(environment, resources.targets)
         problems += check_tables(drafts, environment)
         problems += check_places(drafts, environment)
-    if problems:
-        raise ConfigurationError.of(in_order(problems))
-    return tuple(_bundle(root, resources, drafts, environment) for environment in environments)
+    return Reading(root, resources, drafts, environments, problems)
+
+
+def _not_read(root: Path) -> list[Problem]:
+    files = sorted((root / "conf").glob("*.yaml"))
+    return [Problem(f"conf/{file.name}", "the file is not read", f"name it {file.stem}.yml") for file in files]
 
 
 def _undeclared(name: str, declared: set[str]) -> Problem:
@@ -80,16 +117,3 @@ def _undeclared(name: str, declared: set[str]) -> Problem:
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
     """Each problem once, by file and line."""
     return sorted(dict.fromkeys(problems), key=lambda problem: (line_order(problem.where), problem.message))
-
-
-def _bundle(root: Path, resources: Resources, drafts: list[Draft], environment: EnvironmentDraft) -> Bundle:
-    assert environment.environment is not None  # no problems: it is well formed
-    return Bundle(
-        root=str(root),
-        name=resources.name,
-        pipelines={draft.name: Pipeline(name=draft.name, steps=draft.steps) for draft in drafts},
-        environment=environment.environment,
-        targets=resources.targets,
-        jobs=tuple(resources.jobs),
-        lines={lines.file: lines for lines in (environment.lines, *(draft.lines for draft in drafts))},
-    )

@@ -6,6 +6,7 @@ Names, line numbers and messages are the loader's; these classes only say which 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -312,12 +313,22 @@ class Bundle(Model):
 
     @property
     def directory(self) -> Path:
-        """Where runs in this environment keep their events and logs: beside the bundle, in a job beside the checkpoints."""
+        """Where runs keep their events and logs: in the bundle, in a job beside the checkpoints."""
         if self.environment.engine.kind == "databricks":
             return Path(self.environment.checkpoints) / ".headrace"
         return Path(self.root) / ".headrace" / self.environment.name
 
     def where(self, pipeline: str, *path: str | int) -> str:
         """file:line of a key of a pipeline's file."""
+        return self.lines_of(pipeline).where(*path)
+
+    def lines_of(self, pipeline: str) -> Lines:
+        """The lines of a pipeline's file."""
         file = f"conf/pipelines/{pipeline}.yml"
-        return self.lines.get(file, Lines(file)).where(*path)
+        return self.lines.get(file, Lines(file))
+
+    def located_steps(self) -> Iterator[tuple[Lines, Step]]:
+        """All steps of all pipelines, each with the lines of its file."""
+        for pipeline in self.pipelines.values():
+            for step in pipeline.steps.values():
+                yield self.lines_of(pipeline.name), step

@@ -102,8 +102,6 @@ class Stream:
             .start()
         )
         query.awaitTermination()
-        if self._output == "complete":  # each batch is the whole result
-            return batches[-1] if batches else []
         return [row for batch in batches for row in batch]
 
 

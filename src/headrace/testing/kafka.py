@@ -11,7 +11,8 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -67,7 +68,7 @@ class KafkaBroker:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._port, self._controller = _free_port(), _free_port()
+        self._port, self._controller = _free_ports(2)
         self._home = tempfile.TemporaryDirectory(prefix="headrace-kafka-")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -205,13 +206,19 @@ def _bytes(value: bytearray | bytes | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _free_port() -> int:
-    # Not one of the system's choice: an outgoing connection could take it before the broker does.
-    while True:
-        port = random.randint(20_000, 32_000)
-        with socket.socket() as trial, suppress(OSError):
+def _free_ports(count: int) -> list[int]:
+    # Not ones of the system's choice: an outgoing connection could take them before the broker does.
+    candidates = random.sample(range(20_000, 32_000), 1000)
+    return list(islice(filter(_is_free, candidates), count))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as trial:
+        try:
             trial.bind(("127.0.0.1", port))
-            return port
+        except OSError:
+            return False
+        return True
 
 
 def _wait(condition: Callable[[], bool], otherwise: str) -> None:

@@ -1,0 +1,104 @@
+"""A small pipeline in a test's own directory: YAML and rows in, tables out, and crashes between two writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import TYPE_CHECKING, Any
+
+from headrace import steps
+from headrace.batches import Counts
+from headrace.config.load import load_bundle
+from headrace.config.models import Bundle
+from headrace.graph import order
+from headrace.testing import PipelineRun, run_pipeline
+from headrace.testing.pipelines import Places
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "flow"
+
+
+class Flow:
+    """One pipeline: written, fed, run, crashed, run again."""
+
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
+        self.spark, self.directory = spark, directory
+        self._sources: dict[str, str] = {}
+        self._steps = ""
+        (directory / "conf" / "pipelines").mkdir(parents=True)
+
+    def source(self, name: str, format: str = "json", **options: Any) -> Path:  # noqa: A002
+        """A source of files; the directory that they lie in."""
+        place = self.directory / "data" / name
+        place.mkdir(parents=True, exist_ok=True)
+        self.other_source(name, kind="files", format=format, path=str(place), options=options)
+        return place
+
+    def other_source(self, name: str, **keys: Any) -> None:
+        """A source of any kind."""
+        self._sources[name] = json.dumps(keys)
+
+    def feed(self, source: str, *lines: Any, file: str = "") -> Path:
+        """One more file for the source; what is not text becomes JSON."""
+        place = self.directory / "data" / source
+        path = place / (file or f"{len([*place.rglob('*.txt')]):03}.txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        path.write_text("".join(f"{line}\n" for line in text))
+        return path
+
+    def steps(self, text: str) -> None:
+        """What conf/pipelines/flow.yml says under `steps`."""
+        self._steps = dedent(text)
+
+    def bundle(self) -> Bundle:
+        """The configuration as a run sees it."""
+        conf = self.directory / "conf"
+        (conf / "pipelines" / f"{NAME}.yml").write_text("steps:\n" + indent(self._steps, "  "))
+        sources = "".join(f"  {name}: {keys}\n" for name, keys in self._sources.items())
+        local = "engine: {kind: local}\ntables: {root: tables}\ncheckpoints: checkpoints\nsources:\n"
+        (conf / "local.yml").write_text(local + sources)
+        return Places(self.directory).put(load_bundle(self.directory))
+
+    def run(self, *only: str) -> PipelineRun:
+        """Runs the steps, or those named, over what is there."""
+        self.bundle()
+        return run_pipeline(self.spark, self.directory, NAME, self.directory, only=only)
+
+    def rehearse(self, *, settings: Mapping[str, Any] | None = None) -> list[steps.Prepared]:
+        """Prepares all steps, starting none."""
+        bundle = self.bundle()
+
+        def note(step: str) -> Callable[[int, Counts], None]:
+            return lambda batch, counts: None
+
+        return steps.rehearse(self.spark, order(bundle, NAME), bundle.environment, note=note)
+
+    def crash_before_commit(self, step: str, *, undo: Sequence[str] = ()) -> None:
+        """Leaves all as a crash between the last batch's writes and its commit does.
+
+        `undo` names tables that the crash came too early for: their last version is taken back.
+        """
+        spark = self.directory / "checkpoints" / NAME / step / "1" / "spark"
+        last = max((spark / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+        assert (spark / "offsets" / last.name).exists()
+        last.unlink()
+        for table in undo:
+            log = self.directory / "tables" / table / "_delta_log"
+            newest = max(file.stem for file in log.glob("*.json"))
+            for file in log.glob(f"{newest}.*"):
+                file.unlink()
+        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+
+    def files(self) -> set[str]:
+        """All files that runs have written."""
+        return {str(file.relative_to(self.directory)) for file in self.directory.rglob("*") if file.is_file()}
+
+
+def sorted_rows(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Rows as tuples, in an order of their own."""
+    return sorted((tuple(row) for row in rows), key=str)

@@ -1,0 +1,72 @@
+"""`headrace run --follow`, killed again and again while rows come in: the result is as if nothing had happened."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+from deltalake import DeltaTable
+
+from headrace.progress import read_events
+from headrace.testing import run_pipeline
+from headrace_shop.arrivals import Mix
+from processes import copy_bundle, headrace, kill_group, wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KILLS = 2
+
+
+def batches(bundle: Path, step: str) -> int:
+    events = read_events(bundle / ".headrace" / "local", "orders")
+    return sum(event.what == "batch" and event.step == step for event in events)
+
+
+def table(bundle: Path, name: str) -> object:
+    return DeltaTable(str(bundle / "tables" / name)).to_pyarrow_table()
+
+
+def test_kills_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    bundle = copy_bundle(tmp_path / "bundle", orders=6_000, customers=200, files=24, pace=50, mix=Mix(late=0.0))
+    local = bundle / "conf" / "local.yml"
+    text = local.read_text().replace(".headrace/tables", "tables").replace(".headrace/checkpoints", "checkpoints")
+    local.write_text(text.replace("maxFilesPerTrigger: 5", "maxFilesPerTrigger: 2"))
+    for _ in range(KILLS):
+        seen = batches(bundle, "bronze_orders")
+        with headrace("run", "orders", "--follow", bundle=bundle) as process:
+            wait_until(
+                lambda seen=seen: batches(bundle, "bronze_orders") > seen + 1,  # type: ignore[misc]
+                f"two batches more; see {bundle / 'output.txt'}",
+            )
+            kill_group(process)
+    sources = {"orders": bundle / "data" / "orders", "customers": bundle / "data" / "customers"}
+    run = run_pipeline(spark, bundle, "orders", bundle, sources=sources)
+
+    with (bundle / "data" / "ledger.csv").open() as lines:
+        ledger = list(csv.DictReader(lines))
+    fates = Counter(entry["fate"] for entry in ledger)
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for name in ("bronze_orders", "bronze_orders_quarantine", "customers", "silver_orders", "gold_revenue"):
+        connection.register(name, table(bundle, name))
+
+    def rows(query: str) -> list[tuple[object, ...]]:
+        return sorted(connection.execute(query).fetchall(), key=str)
+
+    good = sorted((entry["order_id"],) for entry in ledger if entry["fate"] in ("good", "warned"))
+    assert rows("SELECT order_id FROM bronze_orders") == good
+    assert rows("SELECT count(*) FROM bronze_orders_quarantine") == [
+        (fates["malformed"] + fates["future"] + fates["refused"],)
+    ]
+    assert rows("SELECT order_id FROM silver_orders") == good
+    closed = [event.watermark for event in run.events if event.step == "gold_revenue" and event.watermark][-1]
+    bucket = "time_bucket(INTERVAL '1 minute', ordered_at)"
+    summed = f"""
+        SELECT {bucket}, country, count(*), sum(amount) FROM silver_orders
+        WHERE {bucket} + INTERVAL '1 minute' <= TIMESTAMPTZ '{closed}' GROUP BY 1, 2
+    """
+    assert rows("SELECT window_start, country, orders, revenue FROM gold_revenue") == rows(summed)
