@@ -8,6 +8,8 @@ from pathlib import Path
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
 
+from deltalake import DeltaTable
+
 from headrace import steps
 from headrace.batches import Counts
 from headrace.config.load import load_bundle
@@ -94,11 +96,14 @@ class Flow:
                 file.unlink()
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
+    def read(self, table: str) -> list[dict[str, Any]]:
+        """All rows of a table, read without Spark."""
+        return DeltaTable(str(self.directory / "tables" / table)).to_pyarrow_table().to_pylist()
+
+    def versions(self, table: str) -> int:
+        """How many times the table has been written, its making included."""
+        return DeltaTable(str(self.directory / "tables" / table)).version() + 1
+
     def files(self) -> set[str]:
         """All files that runs have written."""
         return {str(file.relative_to(self.directory)) for file in self.directory.rglob("*") if file.is_file()}
-
-
-def sorted_rows(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Rows as tuples, in an order of their own."""
-    return sorted((tuple(row) for row in rows), key=str)

@@ -2,57 +2,265 @@
 
 from __future__ import annotations
 
-import pytest
+from collections import Counter
 
-from flows import sorted_rows
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import functions as F
+
+from headrace import batches, quality
+from headrace.batches import BatchWriter, Counts
+from headrace.config.models import Environment, LocalEngine, Read, Rule, Security, Sink, Step, Tables, Topic
+from headrace.errors import ConfigurationError
 
 ROW = "id STRING, n INT, at TIMESTAMP"
-TWO_WAYS = f"""
-stateful:
-  layer: bronze
-  reads:
-    rows:
-      source: rows
-      schema: {ROW}
-      watermark: {{column: at, delay: 10 minutes}}
-      expect: [{{not_null: [id]}}]
-  transform: headrace.transforms.bronze:deduplicate
-  with: {{keys: [id]}}
-  writes: {{table: stateful}}
-stateless:
-  layer: bronze
-  reads: {{rows: {{source: rows, schema: "{ROW}", expect: [{{not_null: [id]}}]}}}}
-  writes: {{table: stateless}}
-"""
+BAD = ["not json", {"id": None, "n": 1, "at": "1970-01-01T00:01:00Z"}]
+REFUSED = {"malformed": 1, "not_null id": 1}
 
 
-def row(name, minute=0, n=1):
-    return {"id": name, "n": n, "at": f"2026-01-01T12:{minute:02}:00Z"}
+def row(name, n=1):
+    """A row so old that no watermark moves, and so no batch without rows follows."""
+    return {"id": name, "n": n, "at": "1970-01-01T00:01:00Z"}
 
 
-BAD = ["not json", row(None)]
-UNDONE = [[], ["stateful_quarantine"], ["stateful", "stateful_quarantine"]]
+def ids(flow, table):
+    return Counter(row["id"] for row in flow.read(table))
 
 
-@pytest.mark.parametrize("undone", [(), ("_quarantine",), ("_quarantine", "")], ids=["all", "no quarantine", "nothing"])
-@pytest.mark.parametrize("bad", [BAD, []], ids=["bad rows", "clean"])
-def test_a_batch_repeated_after_a_crash_is_in_each_table_once(flow, bad, undone):
-    if undone and not bad:
-        pytest.skip("without bad rows nothing was written there")
-    flow.steps(TWO_WAYS)
-    flow.source("rows", maxFilesPerTrigger=1)
-    flow.feed("rows", row("a", 5), row("b", 5), *BAD)
-    flow.feed("rows", row("c", 4), row("c", 4), row("a", 4), row("d", 3), *bad)
-    names = ("stateful", "stateless", "stateful_quarantine", "stateless_quarantine")
+def reasons(flow, table):
+    return Counter(reason for row in flow.read(table) for reason in row["reasons"])
+
+
+def refused(run, step):
+    return [event.refused for event in run.events if event.step == step and event.what == "batch"]
+
+
+def test_a_batch_repeated_after_a_crash_is_in_each_table_once(flow):
+    """With state and without: crashed after all writes, before the quarantine's, and in a batch without bad rows."""
+    flow.steps(f"""
+        stateful:
+          layer: bronze
+          reads:
+            rows:
+              source: rows
+              schema: {ROW}
+              watermark: {{column: at, delay: 10 minutes}}
+              expect: [{{not_null: [id]}}]
+          transform: headrace.transforms.bronze:deduplicate
+          with: {{keys: [id]}}
+          writes: {{table: stateful}}
+        stateless:
+          layer: bronze
+          reads: {{rows: {{source: rows, schema: "{ROW}", expect: [{{not_null: [id]}}]}}}}
+          writes: {{table: stateless}}
+        """)
+    both = ("stateful", "stateless")
+    flow.source("rows")
+    flow.feed("rows", row("a"), row("b"), row("b"), *BAD)
+    wanted = {"stateful": Counter("ab"), "stateless": Counter("abb")}
+
     first = flow.run()
-    once = {name: sorted_rows(first.table(name).drop("quarantined_at").collect()) for name in names}
-    assert [len(once[name]) for name in names] == [4, 6, 2 + len(bad), 2 + len(bad)]
+    assert {step: ids(flow, step) for step in both} == wanted
+    assert [refused(first, step) for step in both] == [[REFUSED]] * 2
+    assert [first.total(step, "rows") for step in both] == [5, 5]
+    assert first.total("stateful", "duplicates") == 1
 
-    for step in ("stateful", "stateless"):
-        flow.crash_before_commit(step, undo=[step + suffix for suffix in undone])
+    for step in both:
+        flow.crash_before_commit(step)
     again = flow.run()
-    assert {name: sorted_rows(again.table(name).drop("quarantined_at").collect()) for name in names} == once
-    assert [again.total(step, "rows") for step in ("stateful", "stateless")] == [4 + len(bad)] * 2
+    assert {step: ids(flow, step) for step in both} == wanted
+    assert [reasons(flow, f"{step}_quarantine") for step in both] == [REFUSED] * 2
+    assert [refused(again, step) for step in both] == [[REFUSED]] * 2
+    assert [again.total(step, "rows") for step in both] == [5, 5]
+    assert (again.total("stateful", "duplicates"), again.total("stateful", "late")) == (1, 0)
+
+    for step in both:
+        flow.crash_before_commit(step, undo=[f"{step}_quarantine"])
+        assert not flow.read(f"{step}_quarantine")
+    flow.feed("rows", row("c"), row("a"))  # none of them bad
+    wanted = {"stateful": Counter("abc"), "stateless": Counter("aabbc")}
+    again = flow.run()
+    assert {step: ids(flow, step) for step in both} == wanted
+    assert [reasons(flow, f"{step}_quarantine") for step in both] == [REFUSED] * 2
+    assert [refused(again, step) for step in both] == [[REFUSED, {}]] * 2
     assert again.total("stateful", "duplicates") == 2
-    counted = [e.refused for e in again.events if e.what == "batch"]
-    assert counted == [{"malformed": 1, "not_null id": 1} if bad else {}] * 2
+
+    for step in both:
+        flow.crash_before_commit(step)
+    again = flow.run()
+    assert {step: ids(flow, step) for step in both} == wanted
+    assert [again.total(step, "rows") for step in both] == [2, 2]
+    assert again.total("stateful", "duplicates") == 1
+
+
+def named(rows, names, *, by):
+    """Row by row: a name from a static table, and a number made larger."""
+    return rows.join(names, "id", "left").withColumn("n", F.col("n") * by)
+
+
+def test_rows_go_one_way_through_several_sinks_and_a_transform_of_their_own(flow, capsys):
+    flow.steps(f"""
+        names:
+          layer: bronze
+          reads: {{names: {{source: names, schema: "id STRING, name STRING, since INT"}}}}
+          writes: {{table: names, mode: upsert, keys: [id], sequence: since}}
+        named:
+          layer: bronze
+          reads:
+            rows:
+              source: rows
+              schema: {ROW}
+              expect: [{{not_null: [id]}}, {{one_of: {{id: [a, b, d]}}, on_fail: warn}}]
+            names: {{table: names, static: true}}
+          transform: {__name__}:named
+          with: {{by: 10}}
+          row_wise: true
+          expect:
+            - {{between: {{n: [0, 50]}}}}
+            - {{not_null: [name], on_fail: drop}}
+          writes: [{{table: named}}, {{table: copy}}, {{console: true}}]
+        """)
+    flow.source("names")
+    flow.feed("names", {"id": "a", "name": "old", "since": 1}, {"id": "a", "name": "Ada", "since": 2})
+    flow.feed("names", {"id": "b", "name": "Bob", "since": 1}, {"id": "d", "name": "Dan", "since": 1})
+    flow.source("rows", "json")
+    flow.feed("rows", row("a", 1), row("b", 2), row("c", 3), row("d", 6), row("x", 5), *BAD)
+    run = flow.run()
+    assert [(row["id"], row["n"], row["name"]) for row in flow.read("named")] == [("a", 10, "Ada"), ("b", 20, "Bob")]
+    assert flow.read("copy") == flow.read("named")
+    printed = capsys.readouterr().out
+    assert printed.startswith("batch 0\n")
+    assert "Ada" in printed
+    assert "Dan" not in printed
+    quarantined = {row["raw"][:20]: (row["reasons"], row["position"] is None) for row in flow.read("named_quarantine")}
+    assert sorted(quarantined.values()) == [
+        (["between n 0 and 50"], True),
+        (["malformed"], False),
+        (["not_null id"], False),
+    ]
+    assert {(row["step"], row["batch"]) for row in flow.read("named_quarantine")} == {("named", 0)}
+    (event,) = [event for event in run.events if event.step == "named" and event.what == "batch"]
+    assert event.refused == {**REFUSED, "between n 0 and 50": 1}
+    assert event.dropped == {"not_null name": 2}
+    assert event.warned == {"one_of id": 2}
+    assert event.rows == 7  # read once for two tables, the quarantine, the console and all counts
+
+    flow.feed("names", {"id": "a", "name": "Eve", "since": 3})
+    flow.feed("rows", row("a", 3))
+    flow.run()
+    assert [row["name"] for row in flow.read("named")][2:] == ["Eve"]  # static inputs are read anew
+
+
+@pytest.fixture
+def writer(spark, tmp_path):
+    """Makes the batch writer of a step, and the frames that Spark would call it with."""
+    environment = Environment(
+        name="local", engine=LocalEngine(kind="local"), tables=Tables(root=str(tmp_path)), checkpoints="none"
+    )
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "a query")
+    noted: dict[int, Counts] = {}
+
+    def make(*sinks, expect=(), transform=None):
+        step = Step(name="s", layer="bronze", reads={}, writes=sinks, expect=expect)
+        return BatchWriter(step, environment, transform=transform, note=noted.__setitem__), noted
+
+    yield make
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", None)
+
+
+def rows_of(tmp_path, table):
+    return sorted(row["n"] for row in DeltaTable(str(tmp_path / table)).to_pyarrow_table().to_pylist())
+
+
+def test_a_batch_that_failed_between_two_writes_is_finished_by_the_same_writer(spark, writer, tmp_path):
+    """As when a step whose on_failure is `continue` is run again in the same session."""
+    write, noted = writer(Sink(table="t"), expect=[Rule(between={"n": [0, 9]})])
+    write(spark.createDataFrame([(1,)], "n INT"), 0)
+    batch = spark.createDataFrame([(2,), (10,), (11,)], "n INT")
+    (tmp_path / "t_quarantine").write_text("in the way")
+    with pytest.raises(Exception, match="t_quarantine"):
+        write(batch, 1)
+    (tmp_path / "t_quarantine").unlink()
+    write(batch, 1)
+    assert rows_of(tmp_path, "t") == [1, 2]
+    assert DeltaTable(str(tmp_path / "t_quarantine")).to_pyarrow_table()["raw"].to_pylist() == ['{"n":10}', '{"n":11}']
+    assert noted == {0: Counts(), 1: Counts(refused={"between n 0 and 9": 2})}
+
+
+def test_replace_keeps_the_last_batch_and_a_new_writer_knows_what_is_written(spark, writer, tmp_path):
+    sinks = (Sink(table="all"), Sink(table="last", mode="replace"))
+    batches_ = [spark.createDataFrame([(n,), (-n,)], "n INT") for n in (1, 2)]
+    write, _ = writer(*sinks)
+    for number, batch in enumerate(batches_):
+        write(batch, number)
+    write, _ = writer(*sinks)  # started again: the last batch comes once more
+    write(batches_[1], 1)
+    assert rows_of(tmp_path, "all") == [-2, -1, 1, 2]
+    assert rows_of(tmp_path, "last") == [-2, 2]
+    assert [DeltaTable(str(tmp_path / name)).version() for name in ("all", "last")] == [1, 1]
+
+
+def test_a_batch_of_bad_rows_alone_can_be_merged(spark, writer, tmp_path):
+    spark.createDataFrame([(1, 1)], "n INT, s INT").write.format("delta").save(str(tmp_path / "t"))
+    sink = Sink(table="t", mode="upsert", keys=["n"], sequence="s")
+    write, noted = writer(sink, expect=[Rule(not_null=["s"])])
+    write(spark.createDataFrame([(1, None)], "n INT, s INT"), 0)
+    write(spark.createDataFrame([], "n INT, s INT"), 1)
+    assert rows_of(tmp_path, "t") == [1]
+    assert noted == {0: Counts(refused={"not_null s": 1}), 1: Counts()}
+
+
+def test_without_a_table_refusals_are_counted_only(spark, writer, capsys):
+    write, noted = writer(Sink(console=True), expect=[Rule(not_null=["n"], on_fail="drop")])
+    write(spark.createDataFrame([(1,), (None,)], "n INT"), 0)
+    assert "1" in capsys.readouterr().out
+    assert noted == {0: Counts(dropped={"not_null n": 1}, passes=2)}
+
+
+def test_a_sink_that_writes_no_batches_is_refused(spark, writer):
+    write, _ = writer(Sink(memory="m"), Sink(console=True))
+    with pytest.raises(ConfigurationError, match="a memory cannot be one of several sinks"):
+        write(spark.createDataFrame([(1,)], "n INT"), 0)
+
+
+def test_records_are_values_or_json(spark):
+    frame = spark.createDataFrame([("a", 1)], "value STRING, n INT")
+    assert batches.records(frame) is frame
+    assert [tuple(r) for r in batches.records(frame.drop("value")).collect()] == [('{"n":1}',)]
+
+
+def test_a_topic_has_its_servers_and_login(monkeypatch):
+    monkeypatch.setenv("HEADRACE_SECRET_SHOP_PASSWORD", "hush")
+    security = Security(mechanism="PLAIN", username="ann", password={"secret": "shop/password"})
+    topic = Topic(servers="broker:9093", topic="orders-v2", security=security, options={"kafka.linger.ms": 5})
+    environment = Environment(
+        name="local",
+        engine=LocalEngine(kind="local"),
+        tables=Tables(root="t"),
+        checkpoints="c",
+        topics={"orders": topic},
+    )
+    options = batches.topic_options(Sink(topic="orders"), environment)
+    assert options["kafka.bootstrap.servers"] == "broker:9093"
+    assert options["topic"] == "orders-v2"
+    assert options["kafka.linger.ms"] == "5"
+    assert 'password="hush"' in options["kafka.sasl.jaas.config"]
+
+
+def test_judged_rows_of_a_source_keep_their_raw_record(spark, writer, tmp_path):
+    """The verdict of the arrival goes with the row through the writer, and is no column of the table."""
+    arrived = spark.createDataFrame(
+        [(1, "one", "file 1", False), (None, "two", "file 2", True)],
+        f"n INT, {quality.RAW} STRING, {quality.POSITION} STRING, {quality.MALFORMED} BOOLEAN",
+    )
+    write, _ = writer(Sink(table="t"))
+    write(quality.judge_arrivals(arrived, Read(source="s")), 0)
+    assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().to_pylist() == [{"n": 1}]
+    (refused_row,) = DeltaTable(str(tmp_path / "t_quarantine")).to_pyarrow_table().to_pylist()
+    assert {key: refused_row[key] for key in ("raw", "position", "reasons", "step", "batch")} == {
+        "raw": "two",
+        "position": "file 2",
+        "reasons": ["malformed"],
+        "step": "s",
+        "batch": 0,
+    }

@@ -1,7 +1,7 @@
 """Writes a step's batches exactly once: several tables, refused rows, replacements and merges.
 
-The query's id and the batch's number go with every Delta write, just as Delta's own streaming sink does it: a batch that
-is repeated after a crash is skipped by each table that has it. No table is touched twice for one batch.
+The query's id and the batch's number go with every Delta write, just as Delta's own streaming sink does it: a batch
+that is repeated after a crash is skipped by each table that has it. No table is touched twice for one batch.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from headrace import merges, quality, secrets
+from headrace.config.judging import QUARANTINE
 from headrace.config.models import Environment, Sink, Step
 from headrace.errors import ConfigurationError
-from headrace.tables import QUARANTINE, Stamp, Table, table_of
+from headrace.tables import Stamp, Table, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,20 +59,21 @@ class BatchWriter:
     def __call__(self, batch: DataFrame, number: int) -> None:
         writer = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         stamp = Stamp(str(writer), number)
-        keep = self._several() or self._had_remarks
+        repeated = self._may_be_repeated and self._has(self._step.writes[0], batch, stamp)
+        self._may_be_repeated = True  # until it is done
+        keep = repeated or self._several() or self._had_remarks
         with _kept(batch, wanted=keep) as arrived:
-            counts = self._write(arrived, stamp)
+            counts, passes = self._write(arrived, stamp, repeated=repeated)
         self._may_be_repeated = False
         self._had_remarks = counts != Counts()
-        if self._had_remarks and not keep:
-            counts = replace(counts, passes=2)
-        self._note(number, counts)
+        self._note(number, counts if keep else replace(counts, passes=passes))
 
     def _several(self) -> bool:
         # A merge reads its rows twice; a state store must not be run through twice.
         return len(self._step.writes) > 1 or self._step.writes[0].mode in ("upsert", "history")
 
-    def _write(self, arrived: DataFrame, stamp: Stamp) -> Counts:
+    def _write(self, arrived: DataFrame, stamp: Stamp, *, repeated: bool) -> tuple[Counts, int]:
+        """What was said of the rows, and how often the plan ran for it unless the batch is kept."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
@@ -89,7 +91,7 @@ class BatchWriter:
             rows = self._transform(_good(watch(rows)))
         rows = _good(watch(quality.judge_result(rows, self._step.expect)))
         first, *others = self._step.writes
-        if self._has(first, rows, stamp):
+        if repeated:
             # The table has this batch: count anew, which also runs the plan once, as the state store insists (4.2.0).
             found = [frame.where(F.col(quality.VERDICT).isNotNull()).count() for frame, _ in watched]
             if not found:
@@ -100,12 +102,13 @@ class BatchWriter:
         for sink in others:
             self._put(rows, sink, stamp)
         remarks = [frame for (frame, _), count in zip(watched, found, strict=True) if count]
-        return self._quarantine(remarks, stamp) if remarks else Counts()
+        counts = self._quarantine(remarks, stamp, repeated=repeated) if remarks else Counts()
+        return counts, 1 + len(remarks)
 
-    def _has(self, sink: Sink, rows: DataFrame, stamp: Stamp) -> bool:
-        if not self._may_be_repeated or not sink.table:
+    def _has(self, sink: Sink, batch: DataFrame, stamp: Stamp) -> bool:
+        if not sink.table:
             return False
-        return table_of(self._environment, sink.table).has_seen(rows.sparkSession, stamp.writer, stamp.batch)
+        return table_of(self._environment, sink.table).has_seen(batch.sparkSession, stamp.writer, stamp.batch)
 
     def _put(self, rows: DataFrame, sink: Sink, stamp: Stamp) -> None:
         if sink.table:
@@ -117,7 +120,7 @@ class BatchWriter:
         else:
             raise ConfigurationError(f"a {sink.kind} cannot be one of several sinks", fix="give it a step of its own")
 
-    def _quarantine(self, remarks: list[DataFrame], stamp: Stamp) -> Counts:
+    def _quarantine(self, remarks: list[DataFrame], stamp: Stamp, *, repeated: bool) -> Counts:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
@@ -132,9 +135,7 @@ class BatchWriter:
             for name in names
         ]
         table = quarantine_of(self._step, self._environment)
-        if table is None or (
-            self._may_be_repeated and table.has_seen(verdicts.sparkSession, stamp.writer, stamp.batch)
-        ):
+        if table is None or (repeated and table.has_seen(verdicts.sparkSession, stamp.writer, stamp.batch)):
             counted = verdicts.agg(*tally).collect()[0].asDict()
         else:
             observation = Observation()
@@ -149,11 +150,11 @@ class BatchWriter:
 
 
 def _append(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
-    stamp.append(rows, table)
+    stamp.append(rows, table, partition_by=sink.partition_by)
 
 
 def _replace(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
-    stamp.append(rows, table, mode="overwrite")
+    stamp.append(rows, table, mode="overwrite", partition_by=sink.partition_by)
 
 
 def _upsert(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
@@ -201,13 +202,14 @@ def _as_quarantined(refused: DataFrame, step: str, batch: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     verdict = quality.VERDICT
+    first = F.size(f"{verdict}.refused") * 0
     return refused.select(
         F.col(f"{verdict}.raw").alias("raw"),
         F.col(f"{verdict}.refused").alias("reasons"),
         F.col(f"{verdict}.position").alias("position"),
         F.lit(step).alias("step"),
-        F.lit(batch).cast("bigint").alias("batch"),
-        F.current_timestamp().alias("quarantined_at"),
+        F.get(F.array(F.lit(batch).cast("bigint")), first).alias("batch"),
+        F.get(F.array(F.current_timestamp()), first).alias("quarantined_at"),
     )
 
 

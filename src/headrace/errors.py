@@ -12,6 +12,7 @@ Foreign errors become ours once, at the edge that meets them. Each problem says 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -27,6 +28,12 @@ class Problem:
     def __str__(self) -> str:
         place = f"\n  at   {self.where}" if self.where else ""
         return f"Error: {self.message}{place}\n  fix: {self.fix}"
+
+
+def in_a_line(error: BaseException) -> str:
+    """What a foreign error says, in one line: without Spark's error class and SQLSTATE."""
+    text = str(getattr(error, "desc", None) or error).strip() or type(error).__name__
+    return re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", text.splitlines()[0])
 
 
 class HeadraceError(Exception):

@@ -1,127 +1,122 @@
-"""Finds what an import path names by reading the module's source: nothing of it is imported or run."""
+"""What a function takes, by its source or by itself: inputs before the star, settings after it."""
 
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
-import sys
+import inspect
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.machinery import ModuleSpec, PathFinder
-from pathlib import Path
+from typing import Any
 
 from headrace.config.locate import nearest
+from headrace.config.models import Step
 
 
 @dataclass(frozen=True)
-class Missing:
-    """The module or the name in it is not there."""
+class Parameters:
+    """Names of parameters, each with whether it must be given."""
 
+    stream: str | None  # the positional-only parameter that takes the one streaming input
+    inputs: dict[str, bool]
+    settings: dict[str, bool]
+    others: bool = False  # **dimensions
+    surplus: tuple[str, ...] = ()  # further positional-only parameters: no name of an input can reach them
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The names of all parameters without which it cannot be called."""
+        stream = () if self.stream is None else (self.stream,)
+        named = (name for name, needed in (*self.inputs.items(), *self.settings.items()) if needed)
+        return (*stream, *self.surplus, *named)
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One way in which a step does not fit a function: the key it concerns, what is wrong, how to mend it."""
+
+    path: tuple[str, ...]
     message: str
     fix: str
 
 
-@dataclass(frozen=True)
-class Unchecked:
-    """It is there, or may be, but its source does not say what it takes."""
-
-    why: str
-
-
-Found = ast.FunctionDef | Missing | Unchecked
-
-
-def find(path: str, source: Path) -> Found:
-    """What `module:name` names; `source` is the directory that is searched before Python's own."""
-    module, _, name = path.partition(":")
-    spec = _spec(module, source)
-    if isinstance(spec, Missing):
-        return spec
-    if spec.origin is None or not spec.origin.endswith(".py"):
-        return Unchecked(f"module '{module}' is not written in Python")
-    try:
-        written = _read(spec.origin, Path(spec.origin).stat().st_mtime_ns)
-    except (SyntaxError, ValueError, OSError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        return Missing(f"module '{module}' cannot be read: {reason}{line}", f"correct {Path(spec.origin).name}")
-    return _named(written, module, name)
+def of_source(function: ast.FunctionDef) -> Parameters:
+    """The parameters of a function that is only read, never imported."""
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    required = len(positional) - len(given.defaults)
+    needs = {argument.arg: at < required for at, argument in enumerate(positional)}
+    stream = given.posonlyargs[0].arg if given.posonlyargs else None
+    return Parameters(
+        stream,
+        {argument.arg: needs[argument.arg] for argument in given.args},
+        {argument.arg: default is None for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)},
+        given.kwarg is not None,
+        tuple(argument.arg for argument in given.posonlyargs[1:] if needs[argument.arg]),
+    )
 
 
-def _spec(module: str, source: Path) -> ModuleSpec | Missing:
-    """The module's place, found part by part as importing would, but without importing its parents."""
-    importlib.invalidate_caches()
-    where: list[str] | None = [str(source), *sys.path]
-    spec: ModuleSpec | None = None
-    parts = module.split(".")
-    for at in range(len(parts)):
-        name = ".".join(parts[: at + 1])
-        spec = PathFinder.find_spec(name, where)
-        if spec is None and at == 0:
-            spec = importlib.util.find_spec(name)  # built in, or installed as editable
-        if spec is None:
-            return Missing(f"there is no module '{module}'", _near(parts[at], where or [], source))
-        where = list(spec.submodule_search_locations or [])
-    return spec if spec is not None else Missing(f"there is no module '{module}'", "name one")
+def of_function(function: Callable[..., Any]) -> Parameters:
+    """The parameters of a function that is there."""
+    stream: str | None = None
+    inputs: dict[str, bool] = {}
+    settings: dict[str, bool] = {}
+    others = False
+    surplus: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        required = parameter.default is parameter.empty
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            surplus += [parameter.name] if stream is not None and required else []
+            stream = stream or parameter.name
+        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            inputs[parameter.name] = required
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            settings[parameter.name] = required
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            others = True
+    return Parameters(stream, inputs, settings, others, tuple(surplus))
 
 
-def _near(part: str, where: list[str], source: Path) -> str:
-    places = [Path(place) for place in where if place == str(source) or len(where) == 1 or "packages" not in place]
-    siblings = {
-        file.stem
-        for place in places
-        if place.is_dir() and place.name != f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        for file in place.iterdir()
-        if file.stem.isidentifier() and (file.suffix == ".py" or (file.is_dir() and not file.stem.startswith("_")))
-    }
-    return nearest(part, siblings, f"write it under {source.name}/, or install it")
+def mismatches(takes: Parameters, step: Step) -> Iterator[Mismatch]:
+    """What keeps a step from calling a function of these parameters."""
+    inputs = list(step.reads)
+    if takes.stream is not None:
+        streams = [name for name in inputs if not step.reads[name].static]
+        if len(streams) != 1:
+            message = f"'{takes.stream}' takes the one streaming input, but there are {len(streams)}"
+            yield Mismatch(("reads",), message, "read the others with static: true, or take another transform")
+        inputs = [name for name in inputs if name not in streams[:1]]
+    for name in takes.surplus:
+        message = f"nothing can be given to '{name}': only one parameter before the '/' takes a stream"
+        yield Mismatch(("transform",), message, "write the '/' after the first parameter")
+    yield from _inputs(takes, inputs)
+    yield from _settings(takes, step)
 
 
-@dataclass(frozen=True)
-class _Written:
-    functions: dict[str, ast.FunctionDef]
-    names: frozenset[str]
-    open: bool  # a star import or __getattr__ may bring other names
+def _inputs(takes: Parameters, inputs: list[str]) -> Iterator[Mismatch]:
+    for name in inputs:
+        if name in takes.settings:
+            fix = "give the input another name"
+            yield Mismatch(("reads", name), f"input '{name}' has the name of a setting", fix)
+        elif name not in takes.inputs and not takes.others:
+            missing = [other for other in takes.inputs if other not in inputs]
+            fix = nearest(name, missing, "take it out, or add a parameter before the '*'")
+            yield Mismatch(("reads", name), f"the transform has no input '{name}'", fix)
+    for name, required in takes.inputs.items():
+        if required and name not in inputs:
+            fix = f"add it: reads: {{{name}: …}}"
+            yield Mismatch(("reads",), f"the transform's input '{name}' is not read", fix)
 
 
-@lru_cache(maxsize=256)
-def _read(file: str, changed: int) -> _Written:
-    tree = ast.parse(Path(file).read_bytes(), file)
-    functions: dict[str, ast.FunctionDef] = {}
-    names: set[str] = set()
-    opens = False
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef):
-            functions[statement.name] = statement
-            opens = opens or statement.name == "__getattr__"
-            continue
-        bound = _bound(statement)
-        opens = opens or "*" in bound
-        names |= bound
-        for name in bound:
-            functions.pop(name, None)  # bound anew: what it is now is not said by a def
-    return _Written(functions, frozenset(names), opens)
-
-
-def _bound(statement: ast.AST) -> set[str]:
-    """All names that a statement of the module's body binds."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {statement.name}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
-    if isinstance(statement, ast.Name):
-        return {statement.id} if isinstance(statement.ctx, ast.Store) else set()
-    return {name for child in ast.iter_child_nodes(statement) for name in _bound(child)}
-
-
-def _named(written: _Written, module: str, name: str) -> Found:
-    if name in written.functions:
-        function = written.functions[name]
-        return Unchecked(f"'{module}:{name}' is decorated") if function.decorator_list else function
-    if name in written.names:
-        return Unchecked(f"'{module}:{name}' is not defined by def at module level")
-    if written.open:
-        return Unchecked(f"module '{module}' makes names while it is imported")
-    known = {other for other in (*written.functions, *written.names) if not other.startswith("_")}
-    return Missing(f"module '{module}' has no '{name}'", nearest(name, known, f"define it in {module}"))
+def _settings(takes: Parameters, step: Step) -> Iterator[Mismatch]:
+    for name in step.with_:
+        if name in takes.inputs or name == takes.stream:
+            fix = "inputs stand under reads; a setting must stand after the '*'"
+            yield Mismatch(("with", name), f"'{name}' is an input of the transform, not a setting", fix)
+        elif name not in takes.settings:
+            missing = [other for other in takes.settings if other not in step.with_]
+            fix = nearest(name, missing, "take it out, or add a parameter after the '*'")
+            yield Mismatch(("with", name), f"the transform has no setting '{name}'", fix)
+    for name, required in takes.settings.items():
+        if required and name not in step.with_:
+            fix = f"add it: with: {{{name}: …}}"
+            yield Mismatch(("with",), f"the transform's setting '{name}' is missing", fix)

@@ -12,8 +12,8 @@ from headrace.config.judging import QUARANTINE
 from headrace.config.locate import Lines, nearest
 from headrace.config.models import Bundle, Pipeline, Rule, Step
 from headrace.errors import ConfigurationError, Problem
-from headrace.functions import Missing, Unchecked, find
-from headrace.signatures import mismatches, of_function, of_source
+from headrace.functions import mismatches, of_function, of_source
+from headrace.modules import Missing, Unchecked, find
 
 
 def order(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
@@ -146,13 +146,13 @@ def bind(
     if not callable(function):
         fix = "name a function"
         raise ConfigurationError(f"step '{step.name}': {step.transform} is not a function", where=where, fix=fix)
-    signature = of_function(function)
-    wrong = list(mismatches(signature, step))
+    takes = of_function(function)
+    wrong = list(mismatches(takes, step))
     if wrong:
         told = [Problem(where, f"step '{step.name}': {one.message}", one.fix) for one in wrong]
         raise ConfigurationError.of(told)
     left = dict(inputs)
     positional: list[Any] = []
-    if signature.stream is not None:
+    if takes.stream is not None:
         positional.append(left.pop(next(name for name in inputs if not step.reads[name].static)))
     return tuple(positional), {**left, **step.with_}

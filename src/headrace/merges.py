@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 def upsert(rows: DataFrame, table: Table, *, keys: Sequence[str], sequence: str, stamp: Stamp) -> None:
     """Inserts new keys and updates known ones, unless the table's row is as new: an older row never wins."""
     spark = rows.sparkSession
+    fresh = newest(rows, keys, sequence)
+    if not table.exists(spark):  # the first rows need no merge; changes are kept for those who will read them
+        stamp.append(fresh, table, properties={"delta.enableChangeDataFeed": "true"})
+        return
     same_key = " AND ".join(f"kept.`{key}` <=> new.`{key}`" for key in keys)
-    merge = table.delta(spark).alias("kept").merge(newest(rows, keys, sequence).alias("new"), same_key)
+    merge = table.delta(spark).alias("kept").merge(fresh.alias("new"), same_key)
     newer = f"kept.`{sequence}` IS NULL OR new.`{sequence}` > kept.`{sequence}`"
     with stamp.on(spark):
         merge.whenMatchedUpdateAll(newer).whenNotMatchedInsertAll().execute()

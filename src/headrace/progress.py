@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -54,6 +55,7 @@ class Recorder:
         self._steps: dict[str, str] = {}
         self._counts: dict[tuple[str, int], Counts] = {}
         self._ended: dict[str, threading.Event] = {}
+        self._rows: Counter[str] = Counter()
         self._writing = threading.Lock()
         file.parent.mkdir(parents=True, exist_ok=True)
 
@@ -79,10 +81,15 @@ class Recorder:
         """Waits until all that the query reported has been recorded."""
         self._ended.setdefault(run_id, threading.Event()).wait(timeout=10)
 
+    def rows_of(self, run_id: str) -> int:
+        """How many rows the query has read in this run of it."""
+        return self._rows[run_id]
+
     def batch(self, report: dict[str, Any]) -> None:
         """Records one report of Spark's."""
         step = self._steps.get(report["name"])
         if step is not None:
+            self._rows[report["runId"]] += report["numInputRows"]
             counts = self._counts.pop((step, report["batchId"]), Counts())
             self._emit(_event(report, step, counts, self._pipeline, self._run))
 
@@ -139,9 +146,11 @@ def _now() -> str:
 
 def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run: str) -> Event:
     operators = report["stateOperators"]
+    # A plan that ran twice for one batch has read its rows twice, or with state, which it takes up after the shuffle,
+    # counted everything in the state twice (Spark 4.2.0).
+    readings = 1 if operators else counts.passes
 
     def of_state(number: Callable[[dict[str, Any]], int]) -> int:
-        # A plan that ran twice for one batch has counted everything in its state twice (Spark 4.2.0).
         return sum(number(operator) for operator in operators) // counts.passes
 
     return Event(
@@ -152,8 +161,8 @@ def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run
         os.getpid(),
         step,
         batch=report["batchId"],
-        rows=report["numInputRows"],
-        rows_per_second=round(report.get("processedRowsPerSecond") or 0.0, 1),
+        rows=report["numInputRows"] // readings,
+        rows_per_second=round((report.get("processedRowsPerSecond") or 0.0) / readings, 1),
         milliseconds=report.get("batchDuration", 0),
         behind=_behind(report["sources"]),
         watermark=report.get("eventTime", {}).get("watermark"),

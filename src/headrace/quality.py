@@ -6,21 +6,23 @@ record and where it came from. Refused rows keep no event time, so that they can
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headrace.config.locate import nearest
 from headrace.config.models import Read, Rule, Step, milliseconds
-from headrace.errors import ConfigurationError
+from headrace.errors import ConfigurationError, HeadraceError, Problem, in_a_line
 from headrace.graph import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 RAW, POSITION, MALFORMED = "_raw", "_position", "_malformed"
+ARRIVAL = (RAW, POSITION, MALFORMED)
 VERDICT = "_headrace"
 UNIQUE = "_headrace_unique"
-DEDUPLICATE = "headrace.transforms.bronze:deduplicate"
 
 
 @dataclass(frozen=True)
@@ -36,27 +38,64 @@ def judge_arrivals(frame: DataFrame, read: Read) -> DataFrame:
     """Judges rows of an outside source; what it adds is only the verdict."""
     from pyspark.sql import functions as F
 
-    if MALFORMED not in frame.columns or not (read.watermark or read.expect or _parsed(frame)):
-        return frame.drop(RAW, POSITION, MALFORMED)
-    tests = [*_event_time_tests(read), *rule_tests(read.expect)]
-    kept = [name for name in frame.columns if name not in (RAW, POSITION, MALFORMED)]
-    judged = _judge(frame, tests, raw=F.col(RAW), position=F.col(POSITION), malformed=F.col(MALFORMED))
+    kept = [name for name in frame.columns if name not in ARRIVAL]
+
+    def arrival(name: str, otherwise: Column) -> Column:
+        return F.col(name) if name in frame.columns else otherwise
+
+    require_columns(frame, "the watermark", [read.watermark.column] if read.watermark else [])
+    require_columns(frame, "expect", _columns(read.expect))
+    with told("expect"):
+        judged = _judge(
+            frame,
+            [*_event_time_tests(read), *rule_tests(read.expect)],
+            raw=arrival(RAW, F.to_json(F.struct(*kept))),
+            position=arrival(POSITION, F.lit(None).cast("string")),
+            malformed=arrival(MALFORMED, F.lit(False)),
+        )
     if read.watermark is not None:
         time = read.watermark.column
         judged = judged.withColumn(time, F.when(~is_bad(), F.col(time)))
     return judged.select(*kept, VERDICT)
 
 
-def judge_result(frame: DataFrame, rules: Iterable[Rule]) -> DataFrame:
+def judge_result(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Judges the rows that a transform returned."""
     from pyspark.sql import functions as F
 
-    tests = rule_tests(rules)
-    if not tests:
-        return frame
-    columns = [name for name in frame.columns if name != VERDICT]
-    raw = F.to_json(F.struct(*columns))
-    return _judge(frame, tests, raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
+    require_columns(frame, "expect", _columns(rules))
+    with told("expect"):
+        tests = rule_tests(rules)
+        if not tests:
+            return frame
+        columns = [name for name in frame.columns if name != VERDICT]
+        raw = F.to_json(F.struct(*columns))
+        return _judge(frame, tests, raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Says of which part of the configuration Spark complains: a column that is not there, a rule that raises."""
+    try:
+        yield
+    except HeadraceError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"{what} cannot be applied: {in_a_line(error)}", fix="correct the columns and values that it names"
+        ) from error
+
+
+def require_columns(frame: DataFrame, what: str, wanted: Iterable[str]) -> None:
+    """Raises all columns that the frame lacks; of `person.name` the frame has to have `person`."""
+    own = [name for name in frame.columns if name not in (RAW, POSITION, MALFORMED, VERDICT)]
+    known = {name.lower() for name in own}
+    missing = [column for column in wanted if column.partition(".")[0].strip("`").lower() not in known]
+    if missing:
+        raise ConfigurationError.of(
+            Problem("", f"{what} names a column {column!r} that is not there", nearest(column, own))
+            for column in dict.fromkeys(missing)
+        )
 
 
 def is_bad() -> Column:
@@ -70,7 +109,7 @@ def let_through(frame: DataFrame) -> DataFrame:
     """Gives each bad row a key of its own, so that deduplication passes it on."""
     from pyspark.sql import functions as F
 
-    return frame.withColumn(UNIQUE, F.when(is_bad(), F.uuid()))
+    return frame.withColumn(UNIQUE, F.when(is_bad(), F.reflect(F.lit("java.util.UUID"), F.lit("randomUUID"))))
 
 
 def is_judged(frame: DataFrame) -> bool:
@@ -94,11 +133,6 @@ def rule_tests(rules: Iterable[Rule]) -> list[Test]:
     return [test for rule in rules for test in _tests(rule)]
 
 
-def _parsed(frame: DataFrame) -> bool:
-    """Whether a record of this source can be malformed at all."""
-    return frame.columns[:1] != ["value"]
-
-
 def _event_time_tests(read: Read) -> list[Test]:
     from pyspark.sql import functions as F
 
@@ -106,7 +140,10 @@ def _event_time_tests(read: Read) -> list[Test]:
         return []
     time = F.col(read.watermark.column)
     limit = F.current_timestamp() + F.make_dt_interval(secs=F.lit(milliseconds(read.max_future) / 1000))
-    return [Test("event time missing", time.isNull()), Test("event time in the future", time > limit)]
+    return [
+        Test("event time missing", time.isNull()),
+        Test("event time in the future", F.struct(time) > F.struct(limit)),
+    ]
 
 
 def _names(rule: Rule) -> list[str]:
@@ -122,6 +159,12 @@ def _names(rule: Rule) -> list[str]:
     return [f"rule {rule.rule.rpartition(':')[2]}"]
 
 
+def _columns(rules: Iterable[Rule]) -> Iterator[str]:
+    for rule in rules:
+        for named in (rule.not_null, rule.between, rule.one_of, rule.matches):
+            yield from named or ()
+
+
 def _tests(rule: Rule) -> list[Test]:
     from pyspark.sql import Column
     from pyspark.sql import functions as F
@@ -133,7 +176,8 @@ def _tests(rule: Rule) -> list[Test]:
     elif rule.one_of is not None:
         failed = [~F.col(column).isin(*values) for column, values in rule.one_of.items()]
     elif rule.matches is not None:
-        failed = [~F.col(column).rlike(f"^(?:{pattern})$") for column, pattern in rule.matches.items()]
+        # Java's $ also stands before a last line break.
+        failed = [~F.col(column).rlike(rf"\A(?:{pattern})\z") for column, pattern in rule.matches.items()]
     else:
         assert rule.rule is not None
         passed = resolve(rule.rule)()

@@ -6,19 +6,15 @@ steps fight for the cores, and each batch takes all that has come meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from headrace.config.models import Environment
+from headrace.crew import Crew
 from headrace.steps import Prepared
-
-if TYPE_CHECKING:
-    from headrace.runner import Crew
 
 IDLE = 0.5  # seconds to wait after a round in which nothing moved
 
 
-def follow(crew: Crew, ending: Sequence[Prepared], environment: Environment, *, watch_over: Callable[[], None]) -> None:
+def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
     """Goes round until told to stop."""
     ours = {table for ready in ending for table in ready.step.tables_written}
     moved = set(ours)  # the first round finds out
@@ -27,7 +23,7 @@ def follow(crew: Crew, ending: Sequence[Prepared], environment: Environment, *, 
         for ready in ending:
             if _has_news(ready, ours, before | moved) and crew.run_to_end(ready):
                 moved |= set(ready.step.tables_written)
-        watch_over()
+        crew.look_after()
         if not moved:
             crew.stop.wait(IDLE)
 

@@ -40,6 +40,7 @@ LOCAL = {
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     # An idle query asks its source this often; the stock 10 ms keeps a core busy listing directories.
     "spark.sql.streaming.pollingDelay": "100ms",
+    "spark.ui.showConsoleProgress": "false",
 }
 LOG4J = """\
 rootLogger.level = warn
@@ -164,7 +165,7 @@ def _databricks(settings: Mapping[str, str]) -> SparkSession:
 def _local(engine: LocalEngine, directory: Path, *, ends: bool) -> dict[str, str]:
     import pyspark
 
-    _require_memory(engine.memory)
+    java.require_memory(engine.memory)
     scratch = directory / "scratch"
     found = jars.spark_jars(pyspark.__version__, ivy_settings=_path(engine.ivy_settings))
     class_path = os.pathsep.join(str(jar) for jar in found)
@@ -227,16 +228,6 @@ def _start_jvm(conf: Mapping[str, str], directory: Path) -> Path:
             ) from error
     SparkContext._ensure_initialized(gateway=gateway)
     return log
-
-
-def _require_memory(wanted: str) -> None:
-    available = java.memory_available()
-    needed = int(wanted[:-1]) * (1 << 30 if wanted.endswith("g") else 1 << 20)
-    if available is not None and needed > available:
-        raise SetupError(
-            f"engine.memory asks for {wanted}, and {available >> 20}m are free",
-            fix="lower engine.memory in the environment's file, or free memory",
-        )
 
 
 def _path(text: str | None) -> Path | None:

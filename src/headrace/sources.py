@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace import quality, secrets
+from headrace.config.judging import is_judged
 from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source, Step
-from headrace.errors import ConfigurationError, DataError, HeadraceError
+from headrace.errors import ConfigurationError, DataError, HeadraceError, in_a_line
 from headrace.graph import resolve
 from headrace.tables import table_of
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-CORRUPT = "_corrupt_record"
+CORRUPT, END = "_corrupt_record", "_end"
 NOT_DATA = {"value", quality.RAW, quality.POSITION}
 
 
@@ -39,13 +40,19 @@ def open_input(spark: SparkSession, read: Read, environment: Environment) -> Dat
     """One input, as the transform gets it."""
     if read.source is not None:
         source = environment.sources[read.source]
+        source = source.model_copy(update={"options": {**source.options, **read.options}})
         try:
-            frame = OPENERS[source.kind](spark, source, schema_of(spark, read))
+            schema = (
+                _inferred(spark, source) if read.infer and isinstance(source, FileSource) else schema_of(spark, read)
+            )
+            frame = OPENERS[source.kind](spark, source, schema)
         except HeadraceError:
             raise
         except Exception as error:
             raise _unreadable(read.source, source, error) from error
-        return _late_by(quality.judge_arrivals(frame, read), read)
+        judged = is_judged(read, environment)
+        frame = quality.judge_arrivals(frame, read) if judged else frame.drop(*quality.ARRIVAL)
+        return _late_by(frame, read)
     table = table_of(environment, str(read.table))
     if not table.exists(spark):
         raise DataError(
@@ -54,7 +61,7 @@ def open_input(spark: SparkSession, read: Read, environment: Environment) -> Dat
             fix="run the step that writes it first",
         )
     if read.static:
-        return table.read(spark)
+        return table.read(spark, read.options)
     changes = {"readChangeFeed": "true"} if read.changes else {}
     return _late_by(table.stream(spark, {**read.options, **changes}), read)
 
@@ -76,14 +83,17 @@ def _stand_in(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
 
 
 def _late_by(frame: DataFrame, read: Read) -> DataFrame:
-    return frame.withWatermark(read.watermark.column, read.watermark.delay) if read.watermark else frame
+    if read.watermark is None:
+        return frame
+    quality.require_columns(frame, "the watermark", [read.watermark.column])
+    with quality.told("the watermark"):
+        return frame.withWatermark(read.watermark.column, read.watermark.delay)
 
 
 def _unreadable(name: str, source: Source, error: Exception) -> DataError:
-    text = str(getattr(error, "desc", None) or error).strip()
     place = source.path if isinstance(source, FileSource) else getattr(source, "servers", source.kind)
     return DataError(
-        f"source {name!r} cannot be opened: {text.splitlines()[0]}",
+        f"source {name!r} cannot be opened: {in_a_line(error)}",
         where=place,
         fix="put the data there, or mend the source in the environment's file",
     )
@@ -107,9 +117,14 @@ def schema_of(spark: SparkSession, read: Read) -> StructType | None:
         return parsed(read.schema_)
     except Exception as error:
         raise ConfigurationError(
-            f"schema {read.schema_!r} is not DDL: {str(error).splitlines()[0]}",
+            f"schema {read.schema_!r} is not DDL: {in_a_line(error)}",
             fix="write it like 'id STRING, n INT'",
         ) from error
+
+
+def _inferred(spark: SparkSession, source: FileSource) -> StructType:
+    """What the files that are there look like."""
+    return spark.read.options(**source.options).format(source.format).load(source.path).schema
 
 
 def parsed(ddl: str) -> StructType:
@@ -142,12 +157,9 @@ def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -
             position.alias(quality.POSITION),
             F.col(CORRUPT).isNotNull().alias(quality.MALFORMED),
         )
-    reader = reader.schema(schema) if schema is not None else reader
-    rows = reader.format(source.format).load(source.path)
-    if source.format == "text":
-        return rows
-    raw = F.to_json(F.struct(*rows.columns)).alias(quality.RAW)
-    return rows.select("*", raw, position.alias(quality.POSITION), F.lit(False).alias(quality.MALFORMED))
+    rows = (reader.schema(schema) if schema is not None else reader).format(source.format).load(source.path)
+    rows = rows.withColumn(quality.POSITION, position)
+    return rows.withColumn(quality.RAW, F.col("value")) if source.format == "text" else rows
 
 
 def _kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) -> DataFrame:
@@ -164,16 +176,10 @@ def _kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) 
     records = spark.readStream.format("kafka").options(**options).load()
     position = F.concat_ws("-", "topic", "partition", "offset").alias(quality.POSITION)
     if source.format == "bytes":
-        return records.select(
-            "value", F.base64("value").alias(quality.RAW), position, F.lit(False).alias(quality.MALFORMED)
-        )
+        return records.select("value", F.base64("value").alias(quality.RAW), position)
     value = F.col("value").cast("string")
-    if source.format == "text" or schema is None:
-        return records.select(
-            value.alias("value"), value.alias(quality.RAW), position, F.lit(False).alias(quality.MALFORMED)
-        )
     lines = records.select(value.alias("value"), value.alias(quality.RAW), position)
-    return _parse_json(lines, schema, source.options)
+    return lines if source.format == "text" or schema is None else _parse_json(lines, schema, source.options)
 
 
 def _rate(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
@@ -188,12 +194,12 @@ OPENERS: dict[str, Callable[[SparkSession, Any, StructType | None], DataFrame]] 
 
 
 def _parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any]) -> DataFrame:
-    """One object a line. The record is parsed inside an array: Spark 4.2.0 overlooks text after an object otherwise."""
+    """One object a line, parsed inside a list with a field after it: Spark 4.2.0 overlooks what follows an object."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, StringType, StructType
+    from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
-    wrapped = StructType().add("r", ArrayType(schema)).add(CORRUPT, StringType())
-    text = F.concat(F.lit('{"r":['), F.col("value"), F.lit("]}"))
+    wrapped = StructType().add("r", ArrayType(schema)).add(END, IntegerType()).add(CORRUPT, StringType())
+    text = F.concat(F.lit('{"r":['), F.col("value"), F.lit(f'],"{END}":1}}'))
     strict = {
         "columnNameOfCorruptRecord": CORRUPT,
         "allowNonNumericNumbers": "false",
@@ -201,17 +207,24 @@ def _parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any]) -
     }
     parse = F.from_json(text, wrapped, {**strict, **{key: str(value) for key, value in options.items()}})
     record = F.get("_parsed.r", F.lit(0))
-    others = [name for name in lines.columns if name not in NOT_DATA and name not in schema.names]
-    parsed = lines.select(*others, quality.RAW, quality.POSITION, parse.alias("_parsed"))
-    parsed = parsed.select(
-        *others,
-        quality.RAW,
-        quality.POSITION,
-        record.alias("_record"),
-        (
-            F.col(f"_parsed.{CORRUPT}").isNotNull()
-            | F.coalesce(F.size("_parsed.r") != 1, F.lit(True))
-            | record.isNull()
-        ).alias(quality.MALFORMED),
+    partitions = [name for name in lines.columns if name not in NOT_DATA]
+    malformed = (
+        F.col(f"_parsed.{CORRUPT}").isNotNull()
+        | F.col(f"_parsed.{END}").isNull()
+        | F.coalesce(F.size("_parsed.r") != 1, F.lit(True))
+        | record.isNull()
     )
-    return parsed.select("_record.*", *others, quality.RAW, quality.POSITION, quality.MALFORMED)
+    parsed = lines.select(*partitions, quality.RAW, quality.POSITION, parse.alias("_parsed")).select(
+        *partitions, quality.RAW, quality.POSITION, record.alias("_record"), malformed.alias(quality.MALFORMED)
+    )
+    # What the directory says goes before what the record says, as in Spark's own formats.
+    fields = [
+        (
+            F.col(f"`{field.name}`").cast(field.dataType)
+            if field.name in partitions
+            else F.col(f"_record.`{field.name}`")
+        ).alias(field.name)
+        for field in schema.fields
+    ]
+    others = [name for name in partitions if name not in schema.names]
+    return parsed.select(*fields, *others, quality.RAW, quality.POSITION, quality.MALFORMED)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import quality, sinks, sources
 from headrace.batches import BatchWriter, Counts
+from headrace.config.judging import DEDUPLICATE, QUARANTINE
 from headrace.config.models import Environment, Setting, Step
-from headrace.errors import ConfigurationError, HeadraceError, Problem
+from headrace.errors import ConfigurationError, HeadraceError, Problem, in_a_line
 from headrace.graph import bind, resolve
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Prepared:
     writer: DataStreamWriter
     schema: StructType
     judged: bool
+    native: bool  # written by Spark's own sink
     complete: bool  # False when an input is an empty stand-in for a table that is still to be made
 
 
@@ -41,16 +43,18 @@ def prepare(
     """The way of a row, in three statements: open the inputs, transform, open the sink."""
     inputs = sources.open_inputs(spark, step, environment, to_come)
     frame = _transform(step, inputs)
-    batches = BatchWriter(step, environment, transform=_batch_transform(step, environment), note=note)
-    writer = sinks.open_sink(frame, step, environment, batches)
-
     judged = quality.is_judged(frame) or bool(step.expect)
+    batches = BatchWriter(step, environment, transform=_batch_transform(step, environment), note=note)
+    writer = sinks.open_sink(frame, step, environment, batches, judged=judged)
+
     good = frame.drop(quality.VERDICT, quality.UNIQUE)
     if sinks.batch_transform(step):
         good = _call(step, _without_verdict(inputs))
+    quality.judge_result(good, step.expect)  # in the batches it would come too late
     refuse_unsupported(frame, step)
     complete = not any(read.table in to_come for read in step.reads.values())
-    return Prepared(step, writer.outputMode(step.output), good.schema, judged, complete)
+    native = sinks.is_native(step, judged=judged)
+    return Prepared(step, writer.outputMode(step.output), good.schema, judged, native, complete)
 
 
 def rehearse(
@@ -58,7 +62,7 @@ def rehearse(
     steps: Iterable[Step],
     environment: Environment,
     *,
-    note: Callable[[str], Callable[[int, Counts], None]],
+    note: Callable[[str], Callable[[int, Counts], None]] = lambda step: lambda batch, counts: None,
 ) -> list[Prepared]:
     """Prepares all steps in order, writing nothing; tables still to be made are stood in for. Raises all problems."""
     prepared: list[Prepared] = []
@@ -74,6 +78,7 @@ def rehearse(
         prepared.append(ready)
         missing = [name for name in step.tables_written if not sources.table_exists(spark, name, environment)]
         to_come |= dict.fromkeys(missing, ready.schema)
+        to_come |= {name + QUARANTINE: sinks.quarantine_schema() for name in missing[:1] if ready.judged}
     if problems:
         raise ConfigurationError.of(problems)
     return prepared
@@ -83,9 +88,9 @@ def rehearse(
 def settings(spark: SparkSession, chosen: Mapping[str, Setting]) -> Iterator[None]:
     """The session with a step's own settings: a query takes them along when it starts."""
     before = {key: spark.conf.get(key, None) for key in chosen}
-    for key, wanted in chosen.items():
-        spark.conf.set(key, str(wanted))
     try:
+        for key, wanted in chosen.items():
+            _set(spark, key, wanted)
         yield
     finally:
         for key, value in before.items():
@@ -93,6 +98,16 @@ def settings(spark: SparkSession, chosen: Mapping[str, Setting]) -> Iterator[Non
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, value)
+
+
+def _set(spark: SparkSession, key: str, wanted: Setting) -> None:
+    try:
+        spark.conf.set(key, str(wanted))
+    except Exception as error:
+        raise ConfigurationError(
+            f"setting {key} cannot be {wanted}: {in_a_line(error)}",
+            fix="correct it, or give it under the environment's settings if it is one of the whole session",
+        ) from error
 
 
 def refuse_unsupported(frame: DataFrame, step: Step) -> None:
@@ -113,7 +128,7 @@ def refuse_unsupported(frame: DataFrame, step: Step) -> None:
 def _transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
     if step.transform is None or sinks.batch_transform(step):
         return _only_stream(inputs)
-    if step.transform == quality.DEDUPLICATE:
+    if step.transform == DEDUPLICATE:
         judged = [name for name, frame in inputs.items() if quality.is_judged(frame)]
         inputs = {name: quality.let_through(f) if name in judged else f for name, f in inputs.items()}
         if judged:
@@ -158,10 +173,8 @@ def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _cannot(step: Step, error: Exception, what: str) -> ConfigurationError:
-    text = str(getattr(error, "desc", None) or error).strip()
-    first = text.splitlines()[0] if text else type(error).__name__
     return ConfigurationError(
-        f"{what}: {first}",
+        f"{what}: {in_a_line(error)}",
         where=f"step {step.name!r}",
         fix="change the transform, its settings or the step's output mode",
     )

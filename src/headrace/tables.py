@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-QUARANTINE = "_quarantine"
-
 
 @dataclass(frozen=True)
 class Table:
@@ -32,9 +30,10 @@ class Table:
             return bool(DeltaTable.isDeltaTable(spark, self.place))
         return spark.catalog.tableExists(self.place)
 
-    def read(self, spark: SparkSession) -> DataFrame:
+    def read(self, spark: SparkSession, options: Mapping[str, Setting] | None = None) -> DataFrame:
         """The table as it is now."""
-        return spark.read.format("delta").load(self.place) if self.by_path else spark.read.table(self.place)
+        reader = spark.read.format("delta").options(**(options or {}))
+        return reader.load(self.place) if self.by_path else reader.table(self.place)
 
     def stream(self, spark: SparkSession, options: Mapping[str, Setting]) -> DataFrame:
         """The table's rows as they come in."""
@@ -54,8 +53,9 @@ class Table:
         *,
         partition_by: Sequence[str] = (),
         cluster_by: Sequence[str] = (),
+        changes: bool = False,
     ) -> None:
-        """Makes the empty table unless it is there."""
+        """Makes the empty table unless it is there; `changes` lets others read what was changed in it."""
         from delta.tables import DeltaTable
 
         if self.exists(spark):
@@ -67,6 +67,8 @@ class Table:
             builder = builder.partitionedBy(*partition_by)
         if cluster_by:
             builder = builder.clusterBy(*cluster_by)
+        if changes:
+            builder = builder.property("delta.enableChangeDataFeed", "true")
         builder.execute()
 
     def has_seen(self, spark: SparkSession, writer: str, batch: int) -> bool:
@@ -96,9 +98,12 @@ class Stamp:
     writer: str
     batch: int
 
-    def append(self, rows: DataFrame, table: Table, mode: str = "append") -> None:
-        """Appends (or overwrites) under this stamp."""
-        writer = rows.write.format("delta").mode(mode).options(txnAppId=self.writer, txnVersion=str(self.batch))
+    def append(self, rows: DataFrame, table: Table, *, mode: str = "append", partition_by: Sequence[str] = ()) -> None:
+        """Appends (or overwrites) under this stamp; the first write makes the table."""
+        stamped = {"txnAppId": self.writer, "txnVersion": str(self.batch), **(properties or {})}
+        writer = rows.write.format("delta").mode(mode).options(**stamped)
+        if partition_by:
+            writer = writer.partitionBy(*partition_by)
         if table.by_path:
             writer.save(table.place)
         else:

@@ -31,6 +31,7 @@ steps:
     layer: bronze
     reads: {rows: {source: ticks, watermrk: {column: timestamp, delay: 1 minute}}}
     transfrom: a:b
+    name: land
     writes: {table: landed, mod: append}
 step: {}
 """,
@@ -46,6 +47,22 @@ steps:
   silver:
     - layer: silver
   9lives: {layer: gold, reads: {a-b: {table: landed}}, writes: []}
+""",
+    "one_sink_on_many_lines": """\
+steps:
+  land:
+    layer: bronze
+    reads: {rows: {source: ticks}}
+    writes:
+      table: landed
+      mode: upsert
+      key: [value]
+  other:
+    layer: bronze
+    reads: {rows: {source: ticks}}
+    writes:
+      table: other
+      mode: history
 """,
     "missing_keys": """\
 steps:
@@ -383,6 +400,14 @@ def test_problems_of_all_files_come_together(write_bundle: WriteBundle, golden: 
         "databricks.yml": "bundle: {name: shop, name: ship}\n",
     }
     golden("config/all_files", _problems(write_bundle(files)))
+
+
+def test_a_problem_of_a_pipeline_is_told_once_for_all_environments(write_bundle: WriteBundle) -> None:
+    files = {"conf/pipelines/p.yml": PIPELINES["must_grow"], "conf/dev.yml": DEV}
+    root = write_bundle({**files, "databricks.yml": "bundle: {name: shop}\ntargets: {dev: {}}\n"})
+    with pytest.raises(ConfigurationError) as caught:
+        load_all(root)
+    assert len(caught.value.problems) == len(set(caught.value.problems)) == 2
 
 
 def test_two_pipelines_may_not_write_one_table(write_bundle: WriteBundle, golden: Golden) -> None:

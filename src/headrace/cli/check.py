@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import options
+from headrace.errors import ConfigurationError, HeadraceError, Problem
 
 if TYPE_CHECKING:
     from headrace.config.load import Reading
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
 
 @click.command
 @options.environment(default=None)
+@click.option("--deep", is_flag=True, help="Start Spark too, and ask all that a run would ask; writes nothing.")
 @options.values
 @options.root
 @options.facts
-def check(environment: str | None, values: dict[str, str], start: Path, as_json: bool) -> None:
+def check(environment: str | None, deep: bool, values: dict[str, str], start: Path, as_json: bool) -> None:
     """Find every mistake in the bundle without running it."""
     from headrace.config.environments import environment_names
     from headrace.config.load import find_root, in_order, read_bundle
-    from headrace.errors import ConfigurationError, Problem
     from headrace.graph import examine
 
     root = find_root(start)
@@ -31,6 +32,8 @@ def check(environment: str | None, values: dict[str, str], start: Path, as_json:
     said = list(examine(root, reading.located_steps()))
     notes = [note for note in said if isinstance(note, str)]
     problems = in_order([*reading.problems, *(problem for problem in said if isinstance(problem, Problem))])
+    if deep and not problems:
+        problems = _deep(root, environment or "local", values)
     if as_json:
         facts = {"environments": names, "pipelines": [draft.name for draft in reading.drafts]}
         _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=notes, **facts)
@@ -40,6 +43,19 @@ def check(environment: str | None, values: dict[str, str], start: Path, as_json:
     if problems:
         raise ConfigurationError.of(problems)
     click.echo(f"ok: {_summary(reading)}")
+
+
+def _deep(root: Path, environment: str, values: dict[str, str]) -> list[Problem]:
+    from headrace import runner, session
+    from headrace.config.load import load_bundle
+
+    bundle = load_bundle(root, environment, values)
+    try:
+        with session.opened(bundle, name="check") as spark:
+            runner.check(spark, bundle)
+    except HeadraceError as error:
+        return list(error.problems)
+    return []
 
 
 def _summary(reading: Reading) -> str:

@@ -38,7 +38,9 @@ def run(
         raise click.UsageError("--follow and --once exclude each other")
     bundle = load_bundle(find_root(start), environment, values)
     going_on = runner.goes_on(bundle, pipeline, only, follow=follow, once=once)
-    with Live(bundle, pipeline, table=going_on) as live:
-        with session.opened(bundle, name=pipeline, ends=not going_on) as spark:
-            live.ready()
-            runner.run(spark, bundle, pipeline, only=only, follow=follow, once=once, watch=live.show)
+    with (
+        Live(bundle, pipeline, table=going_on) as live,
+        session.opened(bundle, name=pipeline, ends=not going_on) as spark,
+    ):
+        live.ready()
+        runner.run(spark, bundle, pipeline, only=only, follow=follow, once=once, watch=live.show)

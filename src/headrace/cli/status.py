@@ -37,6 +37,6 @@ def status(pipeline: str, environment: str, values: dict[str, str], start: Path,
         refused = "".join(f", {count} refused: {rule}" for rule, count in step.refused.items())
         behind = f", {step.behind} behind" if step.behind else ""
         click.echo(
-            f"  {step.step}: {step.batches} batches, {step.rows} rows, last at {step.at or 'never'}{behind}{watermark}, "
-            f"{step.state_rows} in state, {step.late} late, {step.duplicates} duplicates{refused}"
+            f"  {step.step}: {step.batches} batches, {step.rows} rows, last at {step.at or 'never'}"
+            f"{behind}{watermark}, {step.state_rows} in state, {step.late} late, {step.duplicates} duplicates{refused}"
         )

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.config.judging import QUARANTINE
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle, FileSource, Source, Tables
 from headrace.errors import ConfigurationError
 from headrace.progress import Event
-from headrace.tables import QUARANTINE, table_of
+from headrace.tables import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

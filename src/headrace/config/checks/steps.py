@@ -42,6 +42,9 @@ def _step(step: Step) -> Found:
     for at, sink in enumerate(step.writes):
         for path, message, fix in _sink(sink):
             yield ("writes", at, *path), message, fix
+        if len(step.writes) > 1 and (sink.folder or sink.memory):
+            kind = "folder" if sink.folder else "memory"
+            yield ("writes", at, kind), f"{_a(kind)} must be a step's only sink", "give it a step of its own"
     for path, message, fix in _rules(step.expect):
         yield path, message, fix
     if not step.writes:
@@ -102,7 +105,9 @@ def _sink(sink: Sink) -> Found:
         for key in ("mode", "keys", "sequence", "cluster_by"):
             if key in written:
                 yield (key,), f"is for tables, not for {_a(kinds[0])}", "take it out"
-    elif sink.mode in ("upsert", "history"):
+    elif sink.mode == "history":
+        yield ("mode",), "history is not carried out by this version", "write mode: upsert, which keeps the newest row"
+    elif sink.mode == "upsert":
         for key, what in (
             ("keys", "the columns that name a row"),
             ("sequence", "the column that says which is newer"),

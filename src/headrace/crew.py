@@ -1,0 +1,122 @@
+"""The steps of one run at work: starts a step's query, watches over it, stops it at a batch's end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace import failures, sinks, steps
+from headrace.checkpoints.layout import spark_directory
+from headrace.config.models import Environment, Every, Trigger
+from headrace.errors import StepError
+from headrace.progress import Recorder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TRIGGERS: dict[str, Mapping[str, Any]] = {
+    "available_now": {"availableNow": True},
+    "once": {"once": True},
+    "default": {"processingTime": "0 seconds"},
+}
+LOOK = 0.2  # seconds between two looks at a query that runs
+
+
+@dataclass
+class Crew:
+    """What the steps of a run share, and what became of those that failed."""
+
+    spark: SparkSession
+    environment: Environment
+    pipeline: str
+    recorder: Recorder
+    stop: threading.Event
+    failed: list[StepError] = field(default_factory=list)
+    going: dict[str, tuple[steps.Prepared, StreamingQuery]] = field(default_factory=dict)
+
+    def go(self, ready: steps.Prepared, trigger: Trigger) -> None:
+        """Starts a step that goes on until it is told to stop."""
+        if not self.stop.is_set():
+            self.going[ready.step.name] = (ready, self._start(ready, trigger))
+
+    def run_to_end(self, ready: steps.Prepared, trigger: Trigger = "available_now") -> bool:
+        """Runs one step over what is there; True when it had rows."""
+        if self.stop.is_set():
+            return False
+        query = self._start(ready, trigger)
+        while not _has_ended(query, within=LOOK):
+            if self.stop.is_set():
+                _stop_at_batch_end(query)
+        self._judge(ready, query)
+        return self.recorder.rows_of(str(query.runId)) > 0
+
+    def look_after(self) -> None:
+        """Notices queries that ended although they were to go on."""
+        for name, (ready, query) in list(self.going.items()):
+            if not query.isActive:
+                del self.going[name]
+                self._judge(ready, query)
+
+    def rest(self) -> None:
+        """Stops all that still goes, each at its batch's end; raises what failed meanwhile."""
+        for _, query in self.going.values():
+            _stop_at_batch_end(query)
+            self.recorder.wait(str(query.runId))
+        self.going.clear()
+        if self.failed:
+            raise StepError.of([problem for error in self.failed for problem in error.problems])
+
+    def _start(self, ready: steps.Prepared, trigger: Trigger) -> StreamingQuery:
+        """Starts the step's query under its own settings, in its own scheduler pool."""
+        step = ready.step
+        if not ready.complete:
+            ready = steps.prepare(self.spark, step, self.environment, note=self.recorder.note(step.name), to_come={})
+        name = step.writes[0].memory or f"{self.pipeline}.{step.name}"
+        self.recorder.expect(name, step.name)
+        checkpoint = spark_directory(self.environment, self.pipeline, step.name)
+        writer = ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**_trigger(trigger))
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
+        with steps.settings(self.spark, step.settings):
+            return sinks.start(writer, step, self.environment, native=ready.native)
+
+    def _judge(self, ready: steps.Prepared, query: StreamingQuery) -> None:
+        """What a failed query means for the others: its step says so in on_failure."""
+        self.recorder.wait(str(query.runId))
+        error = query.exception()
+        if error is None or (self.stop.is_set() and failures.is_interrupt(error)):
+            return
+        failed = failures.step_error(ready.step, error)
+        self.recorder.say("step failed", ready.step.name, failed.problems[0].message)
+        if ready.step.on_failure == "stop":
+            raise failed
+        self.failed.append(failed)
+
+
+def _has_ended(query: StreamingQuery, *, within: float) -> bool:
+    """Whether the query ends within so many seconds, well or not."""
+    from pyspark.errors import StreamingQueryException
+
+    with suppress(StreamingQueryException):
+        return bool(query.awaitTermination(within))  # type: ignore[arg-type]
+    return True
+
+
+def _stop_at_batch_end(query: StreamingQuery) -> None:
+    """Stops the query between two batches; what a batch had not committed is done anew at the next start."""
+    batch = _last_batch(query)
+    while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
+        _has_ended(query, within=0.05)
+    query.stop()
+
+
+def _last_batch(query: StreamingQuery) -> Any:
+    progress = query.lastProgress
+    return progress["batchId"] if progress else None
+
+
+def _trigger(trigger: Trigger) -> Mapping[str, Any]:
+    return {"processingTime": trigger.every} if isinstance(trigger, Every) else TRIGGERS[trigger]

@@ -1,0 +1,309 @@
+"""Outside data as rows: every format, what is refused, schemas, partitions, options."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StringType, StructType
+
+from headrace import quality, sources
+from headrace.config.models import Environment, FileSource, LocalEngine, RateSource, Read, Rule, Tables, Watermark
+from headrace.errors import ConfigurationError, DataError
+
+PAIR = "id STRING, n INT"
+DECLARED = StructType().add("id", StringType()).add("n", IntegerType())
+NOT_A_SCHEMA = "id STRING"
+EVERYTHING = (
+    "id STRING, n INT, price DECIMAL(5,2), weight DOUBLE, at TIMESTAMP, day DATE, tags ARRAY<INT>, "
+    "who STRUCT<name: STRING, age: INT>"
+)
+
+REFUSED = {
+    "truncated": '{"id":"truncated","n":1',
+    "garbage": "garbage",
+    "text after the object": '{"id":"text"} trailing',
+    "two objects": '{"id":"two"}{"id":"objects"}',
+    "two objects with a space": '{"id":"two"} {"id":"objects"}',
+    "a list's end": '{"id":"list"},',
+    "a brace too many": '{"id":"brace"}}',
+    "a bracket too many": '{"id":"bracket"}]',
+    "what closes the parser's own list": '{"id":"closing"}]} and more',
+    "NUL at the end": '{"id":"nul"}\0',
+    "overflow": '{"id":"overflow","n":99999999999}',
+    "text for a number": '{"id":"text","n":"abc"}',
+    "a fraction for an integer": '{"id":"fraction","n":1.0}',
+    "truth for a number": '{"id":"truth","n":true}',
+    "text for a double": '{"id":"double","weight":"1.5"}',
+    "a decimal too wide": '{"id":"decimal","price":123456.78}',
+    "not a time": '{"id":"time","at":"yesterday"}',
+    "not a date": '{"id":"date","day":"2026-02-31"}',
+    "text in a list": '{"id":"tags","tags":[1,"x"]}',
+    "no list": '{"id":"tags","tags":"x"}',
+    "wrong type inside": '{"id":"inside","who":{"name":"a","age":"old"}}',
+    "no object inside": '{"id":"object","who":"a"}',
+    "null": "null",
+    "a number": "5",
+    "a text": '"text"',
+    "a list of objects": '[{"id":"list"}]',
+    "an empty list": "[]",
+    "not a number": '{"id":"nan","weight":NaN}',
+    "single quotes": "{'id':'single'}",
+}
+ACCEPTED = {
+    "plain": ('{"id":"plain","n":7}', {"n": 7}),
+    "spaces around": ('  {"id":"spaces around","n":7}  ', {"n": 7}),
+    "an unknown field": ('{"id":"an unknown field","n":1,"colour":"red"}', {"n": 1}),
+    "a missing field": ('{"id":"a missing field"}', {"n": None, "who": None}),
+    "null in a field": ('{"id":"null in a field","n":null}', {"n": None}),
+    "one key twice: the last": ('{"id":"one key twice: the last","n":1,"n":2}', {"n": 2}),
+    "nested": ('{"id":"nested","tags":[1,2],"who":{"name":"a","age":3}}', {"who": {"name": "a", "age": 3}}),
+    "a decimal as text": ('{"id":"a decimal as text","price":"1.5"}', {"price": 1.5}),
+    "a decimal is rounded": ('{"id":"a decimal is rounded","price":1.239}', {"price": 1.24}),
+    "an object as text": ('{"id":"an object as text","tags":null,"who":{}}', {"who": {"name": None, "age": None}}),
+}
+IGNORED = ["", "    "]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files of one source, how they are read, and what they come to."""
+
+    format: str
+    files: dict[str, list[str]]
+    wanted: list[dict[str, Any]]
+    schema: str | None = None
+    infer: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    refused: dict[str, list[str]] = field(default_factory=dict)
+
+
+A1, B2 = {"id": "a", "n": 1}, {"id": "b", "n": 2}
+LINES = ['{"id":"a","n":1}', '{"id":"b","n":2}']
+CASES = {
+    "text": Case("text", {"1.txt": ["one", "", "three"]}, [{"value": "one"}, {"value": ""}, {"value": "three"}]),
+    "json": Case("json", {"1.json": LINES}, [A1, B2], PAIR),
+    "json by import path": Case("json", {"1.json": LINES}, [A1, B2], f"{__name__}:DECLARED"),
+    "json inferred": Case("json", {"1.json": LINES}, [A1, B2], infer=True),
+    "json over several lines": Case(
+        "json", {"1.json": ["{", '"id": "a",', '"n": 1', "}"]}, [A1], PAIR, options={"multiLine": True}
+    ),
+    "json with its own options": Case(
+        "json",
+        {"1.json": ['{"id":"a","at":"31.12.2025"}']},
+        [{"id": "a", "at": "2025-12-31"}],
+        "id STRING, at DATE",
+        options={"dateFormat": "dd.MM.yyyy"},
+    ),
+    "json whose first column is called value": Case(
+        "json",
+        {"1.json": ['{"value":1}', '{"value":']},
+        [{"value": 1}],
+        "value INT",
+        refused={'{"value":': ["malformed"]},
+    ),
+    "csv": Case("csv", {"1.csv": ["a,1", "", "b,2"]}, [A1, B2], PAIR),
+    "csv with a header": Case("csv", {"1.csv": ["id,n", "a,1"]}, [A1], PAIR, options={"header": True}),
+    "csv with another separator": Case("csv", {"1.csv": ['"a";1']}, [A1], PAIR, options={"sep": ";"}),
+    "csv that does not fit": Case(
+        "csv",
+        {"1.csv": ["a,1", "few", "many,1,2", "type,x", "over,99999999999", ",2"]},
+        [A1, {"id": None, "n": 2}],
+        PAIR,
+        refused={raw: ["malformed"] for raw in ("few", "many,1,2", "type,x", "over,99999999999")},
+    ),
+    "json in partitions": Case(
+        "json",
+        {"country=DE/1.json": LINES[:1], "country=FR/1.json": LINES[1:]},
+        [{**A1, "country": "DE"}, {**B2, "country": "FR"}],
+        PAIR,
+    ),
+    "json in declared partitions": Case(
+        "json", {"country=DE/1.json": LINES[:1]}, [{**A1, "country": "DE"}], f"{PAIR}, country STRING"
+    ),
+    "csv in partitions": Case(
+        "csv",
+        {"country=DE/1.csv": ["a,1", "x"]},
+        [{**A1, "country": "DE"}],
+        f"{PAIR}, country STRING",
+        refused={"x": ["malformed"]},
+    ),
+    "malformed": Case(
+        "json",
+        {"1.json": [*REFUSED.values(), *IGNORED], "2.json": [line for line, _ in ACCEPTED.values()]},
+        [],
+        EVERYTHING,
+        options={"maxFilesPerTrigger": 1},
+    ),
+}
+
+
+def environment(**given):
+    return Environment(
+        name="local", engine=LocalEngine(kind="local"), tables=Tables(root="none"), checkpoints="none", sources=given
+    )
+
+
+def files(path, format="json", **options):  # noqa: A002
+    return FileSource(kind="files", format=format, path=str(path), options=options)
+
+
+@pytest.fixture(scope="module")
+def arrived(spark, tmp_path_factory):
+    """All cases in one stream: the rows of each, and the number of batches that they took."""
+    home = tmp_path_factory.mktemp("sources")
+    given = spark.createDataFrame([("a", 1), ("b", 2)], PAIR)
+    for format_ in ("parquet", "orc"):
+        given.coalesce(1).write.format(format_).save(str(home / format_))
+        CASES[format_] = Case(format_, {}, [A1, B2], PAIR)
+    frames = {}
+    for name, case in CASES.items():
+        place = home / name.replace(" ", "-").replace(":", "")
+        for file, lines in case.files.items():
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
+            (place / file).write_text("".join(f"{line}\n" for line in lines))
+        read = Read(source="it", schema_=case.schema, infer=case.infer)
+        frames[name] = sources.open_input(spark, read, environment(it=files(place, case.format, **case.options)))
+    as_json = {"ignoreNullFields": "false"}
+    parts = [
+        frame.select(F.lit(name).alias("name"), F.to_json(F.struct(*frame.columns), as_json).alias("row"))
+        for name, frame in frames.items()
+    ]
+    together = parts[0]
+    for part in parts[1:]:
+        together = together.union(part)
+    query = together.writeStream.format("memory").queryName("arrived").trigger(availableNow=True).start()
+    query.awaitTermination()
+    rows = {name: [] for name in CASES}
+    for row in spark.table("arrived").collect():
+        rows[row["name"]].append(json.loads(row["row"]))
+    return rows, len(query.recentProgress)
+
+
+def good(rows):
+    kept = [row for row in rows if not row.get(quality.VERDICT)]
+    return [{key: value for key, value in row.items() if key != quality.VERDICT} for row in kept]
+
+
+def refused(rows):
+    return {row[quality.VERDICT]["raw"]: row[quality.VERDICT] for row in rows if row.get(quality.VERDICT)}
+
+
+@pytest.mark.parametrize("name", [*(name for name in CASES if name != "malformed"), "parquet", "orc"])
+def test_a_format_comes_in(arrived, name):
+    rows, case = arrived[0][name], CASES[name]
+    assert sorted(good(rows), key=str) == sorted(case.wanted, key=str)
+    assert {raw: said["refused"] for raw, said in refused(rows).items()} == case.refused
+
+
+@pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
+def test_a_malformed_line_is_refused_with_the_line_as_it_was(arrived, line):
+    said = refused(arrived[0]["malformed"])[line]
+    assert (said["bad"], said["refused"]) == (True, ["malformed"])
+    assert said["position"].endswith("/malformed/1.json")
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_a_line_that_can_be_read_is_a_row(arrived, name):
+    (row,) = [row for row in good(arrived[0]["malformed"]) if row["id"] == name]
+    assert row.items() >= ACCEPTED[name][1].items()
+
+
+def test_blank_lines_are_no_rows_and_nothing_else_is_left_out(arrived):
+    assert len(arrived[0]["malformed"]) == len(REFUSED) + len(ACCEPTED)
+
+
+def test_the_sources_options_are_passed_on(arrived):
+    assert arrived[1] == 2  # two files, maxFilesPerTrigger: 1
+
+
+def test_only_what_can_be_refused_is_judged(spark, tmp_path):
+    """What cannot be malformed and has no rule keeps Spark's own sink; a rule or a watermark is held everywhere."""
+    spark.createDataFrame([("a", 1)], PAIR).write.parquet(str(tmp_path / "parquet"))
+    (tmp_path / "text").mkdir()
+    env = environment(
+        parquet=files(tmp_path / "parquet", "parquet"),
+        text=files(tmp_path / "text", "text"),
+        rate=RateSource(kind="rate", rows_per_second=5),
+        json=files(tmp_path / "text"),
+    )
+
+    def judged(source, **keys):
+        return quality.is_judged(sources.open_input(spark, Read(source=source, **keys), env))
+
+    assert not judged("parquet", schema_=PAIR)
+    assert judged("parquet", schema_=PAIR, expect=[Rule(not_null=["id"])])
+    assert not judged("text")
+    assert judged("text", expect=[Rule(matches={"value": "a+"})])
+    assert not judged("rate")
+    assert judged("rate", expect=[Rule(between={"value": [0, 9]})])
+    assert judged("rate", watermark=Watermark(column="timestamp", delay="1 minute"))
+    assert judged("json", schema_=PAIR)
+
+
+def test_rate_gives_numbered_rows(spark):
+    rows = sources.open_input(spark, Read(source="it"), environment(it=RateSource(kind="rate", rows_per_second=5)))
+    assert rows.isStreaming
+    assert rows.columns == ["timestamp", "value"]
+    assert rows._jdf.queryExecution().analyzed().collectLeaves().head().extraOptions().get("rowsPerSecond") == "5"
+
+
+def test_a_watermark_is_set_on_the_judged_time(spark, tmp_path):
+    read = Read(source="it", schema_="id STRING, at TIMESTAMP", watermark=Watermark(column="at", delay="10 minutes"))
+    rows = sources.open_input(spark, read, environment(it=files(tmp_path)))
+    assert "EventTimeWatermark" in rows._jdf.queryExecution().analyzed().toString()
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("type", "id STRNG"),
+        ("comma", "id STRING,"),
+        ("other_thing", f"{__name__}:NOT_A_SCHEMA"),
+        ("missing", f"{__name__}:MISSING"),
+    ],
+)
+def test_a_schema_that_is_none_is_named(spark, tmp_path, golden, name, schema):
+    with pytest.raises(ConfigurationError) as error:
+        sources.open_input(spark, Read(source="it", schema_=schema), environment(it=files(tmp_path)))
+    golden(f"sources/schema_{name}", str(error.value).replace(__name__, "module"))
+
+
+def test_a_missing_directory_is_named(spark, golden):
+    env = environment(it=files("/nowhere/orders"))
+    with pytest.raises(DataError) as error:
+        sources.open_input(spark, Read(source="it", schema_=PAIR), env)
+    golden("sources/missing_directory", str(error.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("watermark", {"watermark": Watermark(column="when", delay="1 minute")}),
+        ("rule", {"expect": [Rule(not_null=["idd"])]}),
+    ],
+)
+def test_a_column_that_is_not_there_is_named(spark, tmp_path, golden, name, keys):
+    with pytest.raises(ConfigurationError) as error:
+        sources.open_input(spark, Read(source="it", schema_=PAIR, **keys), environment(it=files(tmp_path)))
+    golden(f"sources/missing_column_{name}", str(error.value))
+
+
+def test_a_table_that_is_not_there_yet_is_named(spark, tmp_path, golden):
+    env = environment().model_copy(update={"tables": Tables(root=str(tmp_path))})
+    with pytest.raises(DataError) as error:
+        sources.open_input(spark, Read(table="orders"), env)
+    golden("sources/missing_table", str(error.value).replace(str(tmp_path), "TABLES"))
+
+
+def test_a_reads_own_options_go_before_the_sources(spark, tmp_path):
+    Path(tmp_path / "1.csv").write_text("a;1\n")
+    read = Read(source="it", schema_=PAIR, options={"sep": ";"})
+    rows = sources.open_input(spark, read, environment(it=files(tmp_path, "csv", sep=",")))
+    query = rows.writeStream.format("memory").queryName("own_options").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert [tuple(row)[:2] for row in spark.table("own_options").collect()] == [("a", 1)]
