@@ -30,6 +30,11 @@ def newest(rows: DataFrame, keys: Sequence[str], sequence: str) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    order = [F.col(sequence).desc_nulls_last(), F.xxhash64(*rows.columns)]
+    # A map has no hash in Spark (4.2.0), but its text has.
+    hashed = [
+        F.to_json(F.struct(f"`{field.name}`")) if "map<" in field.dataType.simpleString() else F.col(f"`{field.name}`")
+        for field in rows.schema.fields
+    ]
+    order = [F.col(sequence).desc_nulls_last(), F.xxhash64(*hashed)]
     rank = F.row_number().over(Window.partitionBy(*keys).orderBy(*order))
     return rows.withColumn("_rank", rank).where(F.col("_rank") == 1).drop("_rank")

@@ -60,9 +60,10 @@ class Table:
 
         if self.exists(spark):
             return
-        builder = DeltaTable.createIfNotExists(spark)
-        builder = builder.location(self.place) if self.by_path else builder.tableName(self.place)
-        builder = builder.addColumns(schema)
+        if not self.by_path:
+            self._make_by_name(spark, schema, partition_by, cluster_by)
+            return
+        builder = DeltaTable.createIfNotExists(spark).location(self.place).addColumns(schema)
         if partition_by:
             builder = builder.partitionedBy(*partition_by)
         if cluster_by:
@@ -71,13 +72,24 @@ class Table:
             builder = builder.property("delta.enableChangeDataFeed", "true")
         builder.execute()
 
+    def _make_by_name(
+        self, spark: SparkSession, schema: StructType, partition_by: Sequence[str], cluster_by: Sequence[str]
+    ) -> None:
+        # Delta's own builder knows no name of three parts (4.4.0).
+        writer = spark.createDataFrame([], schema).writeTo(self.place).using("delta")
+        if partition_by:
+            writer = writer.partitionedBy(*partition_by)
+        if cluster_by:
+            writer = writer.clusterBy(*cluster_by)
+        writer.create()
+
     def has_seen(self, spark: SparkSession, writer: str, batch: int) -> bool:
         """Whether a write of this writer's batch is in the table already (asked of Delta's log, 4.4.0)."""
         jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
         none = getattr(jvm, "scala.None$").__getattr__("MODULE$")
-        parsed = self.place if self.by_path else session.sessionState().sqlParser().parseTableIdentifier(self.place)
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, parsed)
+        place = self.place if self.by_path else self.delta(spark).detail().collect()[0]["location"]
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, place)
         newest = log.update(False, none, none)
         seen = newest.transactions().get(writer)
         return bool(seen.isDefined() and seen.get() >= batch)
@@ -98,7 +110,15 @@ class Stamp:
     writer: str
     batch: int
 
-    def append(self, rows: DataFrame, table: Table, *, mode: str = "append", partition_by: Sequence[str] = ()) -> None:
+    def append(
+        self,
+        rows: DataFrame,
+        table: Table,
+        *,
+        mode: str = "append",
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         """Appends (or overwrites) under this stamp; the first write makes the table."""
         stamped = {"txnAppId": self.writer, "txnVersion": str(self.batch), **(properties or {})}
         writer = rows.write.format("delta").mode(mode).options(**stamped)
