@@ -72,3 +72,31 @@ def flow(spark: SparkSession, tmp_path: Path) -> Flow:
     from flows import Flow
 
     return Flow(spark, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Flow, PipelineRun]:
+    """A pipeline that has run: two files with bad, double and late rows, counted by the minute."""
+    from flows import Flow
+
+    flow = Flow(spark, tmp_path_factory.mktemp("ran"))
+    flow.steps("""
+        land:
+          layer: bronze
+          reads:
+            rows: {source: rows, schema: "id STRING, at TIMESTAMP", watermark: {column: at, delay: 2 minutes}}
+          transform: headrace.transforms.bronze:deduplicate
+          with: {keys: [id]}
+          writes: {table: landed}
+        count:
+          layer: gold
+          reads: {rows: {table: landed, watermark: {column: at, delay: 1 minute}, options: {maxFilesPerTrigger: 1}}}
+          transform: headrace.transforms.gold:aggregate_windows
+          with: {time: at, window: 1 minute, aggregates: {rows: {count: "*"}}}
+          writes: {table: counted}
+        """)
+    flow.source("rows", maxFilesPerTrigger=1)
+    for batch, minutes in enumerate([(0, 1, 9), (8, 9), (1, 9), (10,)]):
+        rows = [{"id": f"{batch} {minute}", "at": f"2026-01-01T12:{minute:02}:00Z"} for minute in minutes]
+        flow.feed("rows", *rows, *(["no json", rows[0]] if batch == 0 else []))
+    return flow, flow.run()

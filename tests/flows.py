@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 
 from headrace import steps
-from headrace.batches import Counts
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle
 from headrace.graph import order
@@ -62,7 +61,8 @@ class Flow:
         conf = self.directory / "conf"
         (conf / "pipelines" / f"{NAME}.yml").write_text("steps:\n" + indent(self._steps, "  "))
         sources = "".join(f"  {name}: {keys}\n" for name, keys in self._sources.items())
-        local = "engine: {kind: local}\ntables: {root: tables}\ncheckpoints: checkpoints\nsources:\n"
+        local = "engine: {kind: local}\ntables: {root: tables}\ncheckpoints: checkpoints\n"
+        local += f"folders: {{out: {self.directory / 'out'}}}\nsources:\n"
         (conf / "local.yml").write_text(local + sources)
         return Places(self.directory).put(load_bundle(self.directory))
 
@@ -71,14 +71,10 @@ class Flow:
         self.bundle()
         return run_pipeline(self.spark, self.directory, NAME, self.directory, only=only)
 
-    def rehearse(self, *, settings: Mapping[str, Any] | None = None) -> list[steps.Prepared]:
+    def rehearse(self) -> list[steps.Prepared]:
         """Prepares all steps, starting none."""
         bundle = self.bundle()
-
-        def note(step: str) -> Callable[[int, Counts], None]:
-            return lambda batch, counts: None
-
-        return steps.rehearse(self.spark, order(bundle, NAME), bundle.environment, note=note)
+        return steps.rehearse(self.spark, order(bundle, NAME), bundle.environment)
 
     def crash_before_commit(self, step: str, *, undo: Sequence[str] = ()) -> None:
         """Leaves all as a crash between the last batch's writes and its commit does.
@@ -97,12 +93,9 @@ class Flow:
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
     def read(self, table: str) -> list[dict[str, Any]]:
-        """All rows of a table, read without Spark."""
-        return DeltaTable(str(self.directory / "tables" / table)).to_pyarrow_table().to_pylist()
-
-    def versions(self, table: str) -> int:
-        """How many times the table has been written, its making included."""
-        return DeltaTable(str(self.directory / "tables" / table)).version() + 1
+        """All rows of a table, read without Spark; none of one that is not there."""
+        place = str(self.directory / "tables" / table)
+        return DeltaTable(place).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(place) else []
 
     def files(self) -> set[str]:
         """All files that runs have written."""

@@ -148,7 +148,7 @@ def test_rows_go_one_way_through_several_sinks_and_a_transform_of_their_own(flow
     flow.feed("names", {"id": "a", "name": "Eve", "since": 3})
     flow.feed("rows", row("a", 3))
     flow.run()
-    assert [row["name"] for row in flow.read("named")][2:] == ["Eve"]  # static inputs are read anew
+    assert Counter(row["name"] for row in flow.read("named")) == Counter(["Ada", "Bob", "Eve"])  # read anew
 
 
 @pytest.fixture

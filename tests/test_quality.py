@@ -146,10 +146,14 @@ def test_a_verdict_of_the_arrival_outlives_the_one_of_the_result(spark):
     assert {row["id"]: row[quality.VERDICT].refused for row in again} == {"a": ["malformed"], "b": ["not_null n"]}
 
 
-def test_what_cannot_be_refused_is_left_alone(spark):
-    frame = arrivals(spark, ("a", 0, False)).drop(quality.MALFORMED)
-    assert quality.judge_arrivals(frame, Read(source="s")).columns == ["id", "n", "at"]
-    assert quality.judge_result(frame, []) is frame
+def test_rows_without_a_record_of_their_own_are_told_as_json(spark):
+    frame = arrivals(spark, ("a", 0, False)).drop(*quality.ARRIVAL, "at")
+    (row,) = quality.judge_arrivals(frame, Read(source="s", expect=[Rule(not_null=["n"])])).collect()
+    assert (row[quality.VERDICT].raw, row[quality.VERDICT].position) == ('{"id":"a"}', None)
+
+
+def test_without_rules_a_result_is_left_alone(rows):
+    assert quality.judge_result(rows, []) is rows
 
 
 @pytest.mark.parametrize(

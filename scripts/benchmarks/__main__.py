@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -25,6 +27,7 @@ def main() -> None:
     if arguments.rows < FULL:
         print(f"a trial with --rows {arguments.rows:,}: the targets mean nothing", flush=True)
     measure.adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that nothing is left running
     found: dict[str, Section] = {}
     with tempfile.TemporaryDirectory(prefix="headrace-bench-", dir=arguments.directory) as home:
         ground = Ground(

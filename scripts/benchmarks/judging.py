@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("root", type=Path)
     parser.add_argument("samples", type=Path)
+    parser.add_argument("told", type=Path, help="the file that gets the figures")
     parser.add_argument("--warm", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
@@ -84,7 +84,7 @@ def main() -> None:
             say(f"  round {number + 1}: " + ", ".join(f"{name} {value:.1f}" for name, value in cost.items()))
             if number >= arguments.warm:
                 rounds.append(cost)
-    json.dump(rounds, sys.stdout)
+    arguments.told.write_text(json.dumps(rounds))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -54,10 +54,10 @@ def adopt_orphans() -> None:
 
 @contextmanager
 def running(
-    command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path
+    command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path | None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command at work; at the end nothing of it is left."""
-    with log.open("ab") as sink:
+    """The command at work, what it says in the log, else among our progress; at the end nothing of it is left."""
+    with log.open("ab") if log else nullcontext(sys.stderr) as sink:
         process = subprocess.Popen(
             command,
             cwd=directory,
@@ -80,7 +80,12 @@ def running(
 
 
 def run(
-    command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path, mark: Path | None = None
+    command: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    log: Path | None = None,
+    mark: Path | None = None,
 ) -> Cost:
     """Runs the command to its end; `mark` is the path whose appearance tells that the session is up."""
     busy = busy_seconds()
@@ -194,5 +199,5 @@ def _parse(line: str) -> Process:
     return Process(pid, int(fields[1]), sum(map(int, fields[11:15])) / TICK)
 
 
-def _tail(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-25:])
+def _tail(log: Path | None) -> str:
+    return "" if log is None else "\n".join(log.read_text(errors="replace").splitlines()[-25:])

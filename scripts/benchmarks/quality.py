@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+import measure as costs
 from figures import Figure, Section, middle
 from ground import Ground
-from measure import say
 
 from headrace_shop.arrivals import CLEAN, Mix
 
@@ -60,16 +59,13 @@ def measure(ground: Ground) -> Section:
     for name, mix in (("clean", CLEAN), ("bad", FIVE_PERCENT)):
         ground.sample(f"quality/{name}", rows, files=21, mix=mix)
     root = ground.bundle("quality", ground.home, BUNDLE)
-    say(f"quality: {rows:,} orders, judged and plainly filtered by turns …")
-    command = [
-        sys.executable,
-        str(Path(__file__).with_name("judging.py")),
-        str(root),
-        str(ground.home / "samples/quality"),
-    ]
+    costs.say(f"quality: {rows:,} orders, judged and plainly filtered by turns …")
+    told = root / "told.json"
+    script, samples = Path(__file__).with_name("judging.py"), ground.home / "samples" / "quality"
+    command = [sys.executable, *map(str, (script, root, samples, told))]
     command += ["--warm", "1", "--rounds", "2"] if ground.is_trial else []
-    told = subprocess.run(command, cwd=root, env=ground.environment, stdout=subprocess.PIPE, check=True, text=True)
-    rounds = json.loads(told.stdout)
+    costs.run(command, directory=root, environment=ground.environment)
+    rounds = json.loads(told.read_text())
 
     figures, notes = [], []
     for case, (name, target) in NAMES.items():

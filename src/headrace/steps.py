@@ -87,10 +87,12 @@ def rehearse(
 @contextmanager
 def settings(spark: SparkSession, chosen: Mapping[str, Setting]) -> Iterator[None]:
     """The session with a step's own settings: a query takes them along when it starts."""
-    before = {key: spark.conf.get(key, None) for key in chosen}
+    before: dict[str, str | None] = {}
     try:
         for key, wanted in chosen.items():
+            was = spark.conf.get(key, None)
             _set(spark, key, wanted)
+            before[key] = was
         yield
     finally:
         for key, value in before.items():

@@ -61,7 +61,7 @@ class Table:
         if self.exists(spark):
             return
         if not self.by_path:
-            self._make_by_name(spark, schema, partition_by, cluster_by)
+            self._make_by_name(spark, schema, partition_by, cluster_by, changes=changes)
             return
         builder = DeltaTable.createIfNotExists(spark).location(self.place).addColumns(schema)
         if partition_by:
@@ -73,7 +73,13 @@ class Table:
         builder.execute()
 
     def _make_by_name(
-        self, spark: SparkSession, schema: StructType, partition_by: Sequence[str], cluster_by: Sequence[str]
+        self,
+        spark: SparkSession,
+        schema: StructType,
+        partition_by: Sequence[str],
+        cluster_by: Sequence[str],
+        *,
+        changes: bool,
     ) -> None:
         # Delta's own builder knows no name of three parts (4.4.0).
         writer = spark.createDataFrame([], schema).writeTo(self.place).using("delta")
@@ -81,6 +87,8 @@ class Table:
             writer = writer.partitionedBy(*partition_by)
         if cluster_by:
             writer = writer.clusterBy(*cluster_by)
+        if changes:
+            writer = writer.tableProperty("delta.enableChangeDataFeed", "true")
         writer.create()
 
     def has_seen(self, spark: SparkSession, writer: str, batch: int) -> bool:

@@ -1,0 +1,12 @@
+"""Where checkpoints lie."""
+
+from headrace.checkpoints.layout import spark_directory, step_directory
+from headrace.config.models import Environment, LocalEngine, Tables
+
+
+def test_paths_are_derived():
+    environment = Environment(
+        name="e", engine=LocalEngine(kind="local"), tables=Tables(root="t"), checkpoints="s3://bucket/checkpoints/"
+    )
+    assert step_directory(environment, "orders", "gold") == "s3://bucket/checkpoints/orders/gold"
+    assert spark_directory(environment, "orders", "gold") == "s3://bucket/checkpoints/orders/gold/1/spark"

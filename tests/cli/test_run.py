@@ -1,0 +1,163 @@
+"""`headrace run`, `show` and `status`, as typed."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from headrace.cli import main
+from headrace.progress import read_events
+from processes import copy_bundle, headrace, wait_until
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def bundle(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reference bundle after one run."""
+    made = copy_bundle(tmp_path_factory.mktemp("shop"), orders=1_000, customers=50, files=5, pace=20)
+    ran = invoke("run", "orders", "-C", str(made))
+    assert ran.exit_code == 0, ran.output
+    (made / "first.txt").write_text(ran.output)
+    return made
+
+
+def test_a_run_tells_what_each_batch_did_and_a_sum(bundle: Path) -> None:
+    lines = (bundle / "first.txt").read_text().splitlines()
+    assert any(line.startswith("bronze_orders: batch 0, 1000 rows in") for line in lines), lines
+    assert any(line.startswith("  bronze_orders: 1000 rows in,") and "duplicates" in line for line in lines), lines
+
+
+def test_a_second_run_finds_nothing_new(bundle: Path) -> None:
+    again = invoke("run", "orders", "-C", str(bundle))
+    assert again.exit_code == 0
+    assert "nothing new to read" in again.output
+
+
+def test_one_step_can_run_alone(bundle: Path) -> None:
+    alone = invoke("run", "orders", "--step", "gold_revenue", "-C", str(bundle))
+    assert alone.exit_code == 0
+    assert "bronze_orders" not in alone.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "golden_name"),
+    [
+        (("run", "orders", "--step", "gold_revenu"), "cli/unknown_step"),
+        (("run", "order"), "cli/unknown_pipeline"),
+        (("show", "gold_revenu"), "cli/unknown_table"),
+        (("status", "order"), "cli/status_unknown_pipeline"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest(bundle, arguments, golden_name, golden) -> None:
+    wrong = invoke(*arguments, "-C", str(bundle))
+    assert wrong.exit_code == 1
+    golden(golden_name, wrong.output.replace(str(bundle), "BUNDLE"))
+
+
+def test_follow_and_once_exclude_each_other(bundle: Path) -> None:
+    assert invoke("run", "orders", "--follow", "--once", "-C", str(bundle)).exit_code == 2
+
+
+def test_show_gives_rows_size_and_open_windows(bundle: Path) -> None:
+    shown = invoke("show", "gold_revenue", "--limit", "3", "-o", "json", "-C", str(bundle))
+    facts = json.loads(shown.output)
+    assert shown.exit_code == 0
+    assert len(facts["rows"]) == 3
+    assert set(facts["rows"][0]) == {"window_start", "window_end", "country", "orders", "revenue"}
+    assert facts["count"] > 3
+    assert facts["open_windows"] > 0
+    assert f"{facts['open_windows']} windows are still open" in invoke("show", "gold_revenue", "-C", str(bundle)).output
+
+
+def test_show_quarantine_gives_reasons(bundle: Path) -> None:
+    shown = invoke("show", "bronze_orders", "--quarantine", "-o", "json", "-C", str(bundle))
+    facts = json.loads(shown.output)
+    assert facts["table"] == "bronze_orders_quarantine"
+    assert facts["count"] > 0
+    assert all(row["reasons"] for row in facts["rows"])
+
+
+def test_a_table_without_refused_rows_has_an_empty_quarantine(bundle: Path) -> None:
+    shown = invoke("show", "customers", "--quarantine", "-o", "json", "-C", str(bundle))
+    assert (shown.exit_code, json.loads(shown.output)["count"]) == (0, 0)
+
+
+def test_status_sums_up_without_spark(bundle: Path) -> None:
+    facts = json.loads(invoke("status", "orders", "-o", "json", "-C", str(bundle)).output)
+    bronze = next(step for step in facts["steps"] if step["step"] == "bronze_orders")
+    assert bronze["rows"] == 1_000
+    assert bronze["refused"]
+    assert facts["run"].startswith("run ended")
+    assert "bronze_orders: " in invoke("status", "orders", "-C", str(bundle)).output
+
+
+def test_a_failing_step_is_named_with_its_cause_and_the_exit_code_is_one(bundle: Path) -> None:
+    pipeline = bundle / "conf" / "pipelines" / "broken.yml"
+    pipeline.write_text(
+        """
+steps:
+  broken:
+    layer: bronze
+    reads:
+      orders:
+        source: orders
+        schema: headrace_shop.orders:ORDER
+        expect: [{between: {quantity: [1, 1000]}, on_fail: stop}]
+    writes: {table: broken}
+"""
+    )
+    try:
+        failed = invoke("run", "broken", "-C", str(bundle))
+        state = json.loads(invoke("status", "broken", "-o", "json", "-C", str(bundle)).output)
+    finally:
+        pipeline.unlink()
+    assert failed.exit_code == 1
+    assert "Error: step 'broken' failed: " in failed.output
+    assert "between quantity 1 and 1000 failed, and its on_fail is stop: " in failed.output
+    assert "Traceback" not in failed.output
+    assert state["run"].startswith("run failed")
+
+
+def test_check_deep_asks_what_a_run_would_ask_and_writes_nothing(bundle: Path) -> None:
+    def everything() -> list[str]:
+        return sorted(str(path) for path in bundle.rglob("*") if "logs" not in path.parts)
+
+    before = everything()
+    deep = invoke("check", "--deep", "--env", "local", "-C", str(bundle))
+    assert (deep.exit_code, everything()) == (0, before), deep.output
+    local = bundle / "conf" / "local.yml"
+    text = local.read_text()
+    local.write_text(text.replace("data/orders", "data/nowhere"))
+    try:
+        wrong = invoke("check", "--deep", "--env", "local", "-C", str(bundle))
+    finally:
+        local.write_text(text)
+    assert wrong.exit_code == 1
+    assert "source 'orders' cannot be opened" in wrong.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_following_run_at_a_batchs_end(tmp_path: Path, number: signal.Signals) -> None:
+    bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
+
+    def gold_has_run() -> bool:
+        events = read_events(bundle / ".headrace" / "local", "orders")
+        return any(event.what == "batch" and event.step == "gold_revenue" for event in events)
+
+    with headrace("run", "orders", "--follow", bundle=bundle) as process:
+        wait_until(gold_has_run, f"a batch of gold; see {bundle / 'output.txt'}")
+        process.send_signal(number)
+        assert process.wait(timeout=60) == 0
+    output = (bundle / "output.txt").read_text()
+    assert "Error" not in output
+    assert "done in" in output
+    last = list(read_events(bundle / ".headrace" / "local", "orders"))[-1]
+    assert last.what == "run stopped"

@@ -1,0 +1,69 @@
+"""The state of a pipeline, told from what its runs have recorded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from headrace.progress import Recorder, events_file
+from headrace.status import status_of
+
+
+def record(directory, *whats):
+    recorder = Recorder(events_file(directory, "p"), "p", lambda event: None)
+    for what in whats:
+        recorder.say(*what)
+
+
+def test_a_pipeline_that_never_ran(tmp_path):
+    status = status_of(tmp_path, "p", ["s"])
+    assert status.run == "never run"
+    (step,) = status.steps
+    assert (step.step, step.batches, step.rows, step.at, step.watermark, step.behind) == ("s", 0, 0, "", None, None)
+
+
+def test_a_run_that_ended_and_what_its_steps_did(ran):
+    flow, run = ran
+    status = status_of(run.bundle.directory, "flow", ["land", "count", "new"])
+    assert status.run == f"run ended at {run.events[-1].at}"
+    land, count, new = status.steps
+    assert (land.rows, land.late, land.duplicates, land.refused) == (10, 1, 1, {"malformed": 1})
+    assert land.batches == sum(event.step == "land" for event in run.events)
+    assert (count.watermark, count.state_rows, count.behind) == ("2026-01-01T12:09:00.000Z", 2, 0)
+    assert (new.batches, new.failure) == (0, "")
+
+
+def test_a_run_that_goes_on(tmp_path):
+    record(tmp_path, ["run started"])
+    assert status_of(tmp_path, "p", []).run.endswith(f", process {os.getpid()}")
+    assert status_of(tmp_path, "p", []).run.startswith("running since ")
+
+
+def test_a_run_that_failed_says_why_and_which_step(tmp_path):
+    record(tmp_path, ["run started"], ["step failed", "s", "no more disk"], ["run failed", "", "step 's' failed"])
+    status = status_of(tmp_path, "p", ["s", "other"])
+    assert status.run.startswith("run failed at ")
+    assert status.run.endswith(": step 's' failed")
+    assert [step.failure for step in status.steps] == ["no more disk", ""]
+
+
+def test_a_run_whose_process_was_killed(tmp_path):
+    code = f"""
+import os
+from pathlib import Path
+from headrace.progress import Recorder, events_file
+Recorder(events_file(Path({str(tmp_path)!r}), "p"), "p", lambda event: None).say("run started")
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    said = status_of(tmp_path, "p", []).run
+    assert said.startswith("ended without a word after ")
+    assert said.endswith(": its process was killed")
+
+
+def test_a_process_of_somebody_else_counts_as_running(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    record(tmp_path, ["run started"])
+    monkeypatch.setattr("os.kill", lambda process, number: (_ for _ in ()).throw(PermissionError))
+    assert status_of(tmp_path, "p", []).run.endswith(", process 1")

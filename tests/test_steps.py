@@ -1,0 +1,147 @@
+"""Preparing steps: everything is asked before anything is written, and all that is wrong is told at once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from pyspark.sql import functions as F
+
+from headrace import steps
+from headrace.errors import ConfigurationError, DataError
+
+ROWS = "reads: {rows: {source: lines}}"
+
+
+def no_frame(rows):
+    return rows.columns
+
+
+def broken(rows):
+    raise KeyError("price")
+
+
+def unknown_column(rows):
+    return rows.select("price")
+
+
+def total(rows):
+    return rows.groupBy("value").count()
+
+
+def ordered(rows):
+    return rows.orderBy("value")
+
+
+def renamed(rows):
+    return rows.withColumnRenamed("value", "line")
+
+
+def numbered(rows, names):
+    return rows.join(names, "value").withColumn("partitions", partitions(rows))
+
+
+def partitions(rows):
+    return F.lit(rows.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+
+
+def step(transform, *more, reads=ROWS):
+    lines = [f"{transform}:", "  layer: bronze", f"  {reads}", f"  transform: {__name__}:{transform}"]
+    lines += [f"  writes: {{table: t_{transform}}}", *(f"  {line}" for line in more)]
+    return "\n".join(lines) + "\n"
+
+
+def test_all_problems_of_all_steps_are_told_and_nothing_is_written(flow, golden):
+    flow.source("lines", "text")
+    flow.feed("lines", "one")
+    wrong = [
+        step("no_frame"),
+        step("broken"),
+        step("unknown_column"),
+        step("total"),
+        step("ordered", "settings: {spark.sql.shuffle.partitions: 3}"),
+        step("renamed", "expect: [{not_null: [value, lines]}]"),
+        step("missing"),
+        step("numbered"),
+        "frozen:\n  layer: bronze\n  " + ROWS + "\n  writes: {table: t}\n  settings: {spark.sql.shuffle.partitions: 3, "
+        "spark.sql.warehouse.dir: elsewhere}\n",
+    ]
+    flow.steps("".join(wrong))
+    flow.bundle()
+    before, shuffles = flow.files(), flow.spark.conf.get("spark.sql.shuffle.partitions")
+    with pytest.raises(ConfigurationError) as error:
+        flow.rehearse()
+    assert flow.files() == before
+    assert flow.spark.conf.get("spark.sql.shuffle.partitions") == shuffles
+    said = str(error.value).replace(__name__, "module")
+    golden("steps/all_problems", re.sub(r"#\d+", "#1", said))
+
+    with pytest.raises(ConfigurationError):
+        flow.run()
+    assert not (flow.directory / "tables").exists()
+    assert not [file for file in flow.files() - before if "/spark/" in file]
+
+
+def test_steps_are_prepared_before_the_tables_that_they_read_are_there(flow):
+    flow.source("lines", "text")
+    flow.source("names")
+    flow.steps(
+        'names: {layer: bronze, reads: {names: {source: names, schema: "value STRING, name STRING, at TIMESTAMP"}}, '
+        "writes: {table: names, mode: upsert, keys: [value], sequence: at}}\n"
+        + step("renamed", "expect: [{not_null: [line]}]")
+        + "lines: {layer: bronze, "
+        + ROWS
+        + ", writes: {table: lines}}\n"
+        + step(
+            "numbered",
+            reads="reads: {rows: {table: lines}, names: {table: names, static: true}}",
+        )
+        + "refused: {layer: gold, reads: {rows: {table: names_quarantine}}, writes: {table: refused}}\n"
+    )
+    before = flow.files()
+    ready = {one.step.name: one for one in flow.rehearse()}
+    assert flow.files() - before == {"conf/local.yml", "conf/pipelines/flow.yml"}
+    told = {name: (one.schema.names, one.judged, one.native, one.complete) for name, one in ready.items()}
+    assert told == {
+        "names": (["value", "name", "at"], True, False, True),
+        "renamed": (["line"], True, False, True),
+        "lines": (["value"], False, True, True),
+        "numbered": (["value", "name", "at", "partitions"], False, True, False),
+        "refused": (["raw", "reasons", "position", "step", "batch", "quarantined_at"], False, True, False),
+    }
+
+
+def test_a_table_of_another_pipeline_has_to_be_there(flow):
+    flow.source("lines", "text")
+    flow.steps("lines: {layer: bronze, " + ROWS + ", writes: {table: lines}}\n")
+    (flow.directory / "conf" / "pipelines" / "other.yml").write_text(
+        "steps:\n  other: {layer: gold, reads: {rows: {table: lines}}, writes: {table: other}}\n"
+    )
+    bundle = flow.bundle()
+    with pytest.raises(ConfigurationError) as error:
+        steps.rehearse(flow.spark, bundle.pipelines["other"].steps.values(), bundle.environment)
+    assert [problem.where for problem in error.value.problems] == [f"{flow.directory}/tables/lines"]
+    assert isinstance(error.value.__cause__ or error.value.__context__, DataError | None)
+
+
+def test_a_steps_settings_hold_in_its_query_and_nowhere_else(flow):
+    flow.source("lines", "text")
+    flow.feed("lines", "a")
+    flow.spark.createDataFrame([("a", "Ada")], "value STRING, name STRING").write.format("delta").save(
+        str(flow.directory / "tables" / "names")
+    )
+    flow.steps(
+        "names: {layer: bronze, reads: {names: {source: lines}}, writes: {table: names}}\n"
+        + step(
+            "numbered",
+            "settings: {spark.sql.shuffle.partitions: 3, spark.headrace.test: 1}",
+            reads="reads: {rows: {source: lines}, names: {table: names, static: true}}",
+        )
+    )
+    before = flow.spark.conf.get("spark.sql.shuffle.partitions")
+    flow.run("numbered")
+    assert [row["partitions"] for row in flow.read("t_numbered")] == ["3"]
+    checkpoint = flow.directory / "checkpoints/flow/numbered/1/spark/offsets/0"
+    assert '"spark.sql.shuffle.partitions":"3"' in checkpoint.read_text()
+    assert flow.spark.conf.get("spark.sql.shuffle.partitions") == before
+    assert flow.spark.conf.get("spark.headrace.test", None) is None
