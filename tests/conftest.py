@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flows import Flow
+    from headrace.testing import PipelineRun
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -76,7 +77,7 @@ def flow(spark: SparkSession, tmp_path: Path) -> Flow:
 
 @pytest.fixture(scope="session")
 def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Flow, PipelineRun]:
-    """A pipeline that has run: two files with bad, double and late rows, counted by the minute."""
+    """A pipeline that has run: three files with bad, double and late rows, counted by the minute."""
     from flows import Flow
 
     flow = Flow(spark, tmp_path_factory.mktemp("ran"))
@@ -96,7 +97,7 @@ def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[
           writes: {table: counted}
         """)
     flow.source("rows", maxFilesPerTrigger=1)
-    for batch, minutes in enumerate([(0, 1, 9), (8, 9), (1, 9), (10,)]):
+    for batch, minutes in enumerate([(0, 1, 9), (8,), (1, 9, 10)]):
         rows = [{"id": f"{batch} {minute}", "at": f"2026-01-01T12:{minute:02}:00Z"} for minute in minutes]
         flow.feed("rows", *rows, *(["no json", rows[0]] if batch == 0 else []))
     return flow, flow.run()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent, indent
@@ -30,6 +32,7 @@ class Flow:
         self.spark, self.directory = spark, directory
         self._sources: dict[str, str] = {}
         self._steps = ""
+        self._fed = 0
         (directory / "conf" / "pipelines").mkdir(parents=True)
 
     def source(self, name: str, format: str = "json", **options: Any) -> Path:  # noqa: A002
@@ -46,10 +49,12 @@ class Flow:
     def feed(self, source: str, *lines: Any, file: str = "") -> Path:
         """One more file for the source; what is not text becomes JSON."""
         place = self.directory / "data" / source
-        path = place / (file or f"{len([*place.rglob('*.txt')]):03}.txt")
+        path = place / (file or f"{self._fed:03}.txt")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = [line if isinstance(line, str) else json.dumps(line) for line in lines]
         path.write_text("".join(f"{line}\n" for line in text))
+        self._fed += 1
+        os.utime(path, (time.time() - 3600 + self._fed,) * 2)  # Spark reads the oldest file first
         return path
 
     def steps(self, text: str) -> None:

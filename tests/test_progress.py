@@ -16,7 +16,7 @@ def recorder(tmp_path):
 
 
 def test_a_run_is_told_from_its_start_to_its_end(ran):
-    flow, run = ran
+    _, run = ran
     recorded = list(read_events(run.bundle.directory, "flow"))
     assert tuple(recorded) == run.events
     assert [event.what for event in recorded if event.what != "batch"] == ["run started", "run ended"]
@@ -26,16 +26,16 @@ def test_a_run_is_told_from_its_start_to_its_end(ran):
 
 
 def test_a_batch_is_told_with_all_its_counts(ran):
-    flow, run = ran
+    _, run = ran
     land = [event for event in run.events if event.step == "land" and event.rows]
-    assert [event.rows for event in land] == [5, 2, 2, 1]
-    assert [event.batch for event in land] == [0, 1, 2, 3]
+    assert [event.rows for event in land] == [5, 1, 3]
+    assert [event.batch for event in land] == [0, 1, 2]
     assert land[0].refused == {"malformed": 1}
     assert run.total("land", "duplicates") == 1
     assert run.total("land", "late") == 1  # minute 1, once the watermark stands at 7
     assert all(event.milliseconds > 0 and event.rows_per_second > 0 for event in land)
     count = [event for event in run.events if event.step == "count" and event.what == "batch"]
-    assert [event.behind for event in count if event.rows] == [3, 2, 1, 0]
+    assert [event.behind for event in count] == [None] * len(count)  # only Kafka tells (Spark 4.2.0, Delta 4.4.0)
     assert count[-1].watermark == "2026-01-01T12:09:00.000Z"
     assert count[-1].state_rows == 2  # minutes 9 and 10 are still open
 

@@ -147,6 +147,7 @@ def main() -> None:
     pipeline = Pipeline(spark, arguments.data, arguments.into, arguments.files_per_trigger)
     if not arguments.only:
         pipeline.customers()
+        spark.streams.resetTerminated()
     told = []
     for step in [arguments.only] if arguments.only else ["bronze_orders", "silver_orders", "gold_revenue"]:
         query = pipeline.start(step, follow=arguments.follow)

@@ -93,7 +93,7 @@ def _window(ground: Ground, name: str, stock: Stock, warm: float, seconds: float
         def wait_for(file: int) -> None:
             def there() -> bool:
                 if process.poll() is not None:
-                    raise SystemExit(f"{name} ended by itself:\n{log.read_text()[-2000:]}")
+                    raise SystemExit(f"{name} ended by itself:\n{log.read_text()[-4000:]}")
                 return file in watch.in_gold and file in watch.in_silver
 
             costs.until(there, within=PATIENCE, what=f"{name} has file {file} in silver and gold")

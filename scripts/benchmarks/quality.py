@@ -72,6 +72,10 @@ def measure(ground: Ground) -> Section:
         ratio = middle([one[f"{case} judged"] / max(0.01, one[f"{case} filtered"]) for one in rounds])
         bound = ("at most", target) if target else (None, 0)
         figures.append(Figure(f"judged / filtered, CPU s, {name}", ratio, *bound))
-        judged, filtered = (middle([one[f"{case} {way}"] for one in rounds]) for way in ("judged", "filtered"))
-        notes.append(f"{name}: judged {judged:.1f} CPU s, filtered {filtered:.1f} CPU s")
+        took = [
+            f"{way} {middle([one[f'{case} {way}'] for one in rounds]):.1f} CPU s "
+            f"(a run without new rows {middle([one[f'{case} {way} idle'] for one in rounds]):.1f})"
+            for way in ("judged", "filtered")
+        ]
+        notes.append(f"{name}: {', '.join(took)}")
     return Section(f"quality: {rows:,} orders, judged or filtered, into Delta", figures, notes, {"rounds": rounds})

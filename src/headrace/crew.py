@@ -80,7 +80,7 @@ class Crew:
         checkpoint = spark_directory(self.environment, self.pipeline, step.name)
         writer = ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**_trigger(trigger))
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
-        with steps.settings(self.spark, step.settings):
+        with steps.settings(self.spark, steps.settings_of(step)):
             return sinks.start(writer, step, self.environment, native=ready.native)
 
     def _judge(self, ready: steps.Prepared, query: StreamingQuery) -> None:

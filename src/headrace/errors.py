@@ -31,9 +31,16 @@ class Problem:
 
 
 def in_a_line(error: BaseException) -> str:
-    """What a foreign error says, in one line: without Spark's error class and SQLSTATE."""
+    """What a foreign error says, in one line."""
     text = str(getattr(error, "desc", None) or error).strip() or type(error).__name__
-    return re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", text.splitlines()[0])
+    if isinstance(error, LookupError):  # which says the key and nothing else
+        text = f"{type(error).__name__}: {text}"
+    return without_codes(text.splitlines()[0])
+
+
+def without_codes(line: str) -> str:
+    """The line without Spark's error class and SQLSTATE."""
+    return re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", line)
 
 
 class HeadraceError(Exception):

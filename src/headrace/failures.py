@@ -6,21 +6,21 @@ import re
 from typing import Any
 
 from headrace.config.models import Step
-from headrace.errors import StepError
+from headrace.errors import StepError, without_codes
 
 NOISE = re.compile(
     r"^(Job aborted|Task \d+ in stage|\[STREAM_FAILED\]|An exception was raised by the Python Proxy|Traceback)"
 )
 CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.*)$")
 PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.+)$")
+OURS = re.compile(r"^\w+Error: Error: ")  # an error of ours that was raised in a batch
 
 
 def step_error(step: Step, error: Any) -> StepError:
     """The step's failure as a user reads it."""
-    text = str(error)
     offsets = _offsets(error)
     return StepError(
-        f"step {step.name!r} failed: {cause(text)}",
+        f"step {step.name!r} failed: {cause(_whole(error))}",
         where=f"step {step.name!r}{offsets}",
         fix="mend the cause and start again: the batch is done anew from its checkpoint; Spark's log has all of it",
     )
@@ -29,10 +29,19 @@ def step_error(step: Step, error: Any) -> StepError:
 def cause(text: str) -> str:
     """The deepest cause that says something, in one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    deepest = [match[1] for line in lines if (match := CAUSED_BY.match(line))]
+    deepest = [match[1] for line in lines if (match := CAUSED_BY.match(line)) and "Traceback" not in line]
     python = [f"{match[1]}: {match[2]}" for line in lines if (match := PYTHON_ERROR.match(line))]
     plain = [line for line in lines if not NOISE.match(line) and not line.startswith(("at ", "File ", "==="))]
-    return next(iter([*deepest[-1:], *python[-1:], *plain, *lines]), "no reason given")
+    said = next(iter([*deepest[-1:], *python[-1:], *plain, *lines]), "no reason given")
+    return without_codes(OURS.sub("", said))
+
+
+def _whole(error: Any) -> str:
+    """All that an error says, with its causes, which the message leaves out (pyspark 4.2.0)."""
+    text = str(error)
+    while (error := getattr(error, "_cause", None)) is not None:
+        text += f"\nCaused by: {type(error).__name__}: {error}"
+    return text
 
 
 def is_interrupt(error: Any) -> bool:

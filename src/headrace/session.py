@@ -75,6 +75,7 @@ def open_session(
 
     java.require()
     if isinstance(engine, LocalEngine):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else functions run in whatever python3 there is
         conf = EVERYWHERE | DELTA | LOCAL | _local(engine, directory, ends=ends) | chosen
         log = _start_jvm(conf, directory)
     else:

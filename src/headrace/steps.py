@@ -70,7 +70,7 @@ def rehearse(
     to_come: dict[str, StructType] = {}
     for step in steps:
         try:
-            with settings(spark, step.settings):
+            with settings(spark, settings_of(step)):
                 ready = prepare(spark, step, environment, note=note(step.name), to_come=to_come)
         except HeadraceError as error:
             problems += [Problem(p.where or f"step {step.name!r}", p.message, p.fix) for p in error.problems]
@@ -82,6 +82,12 @@ def rehearse(
     if problems:
         raise ConfigurationError.of(problems)
     return prepared
+
+
+def settings_of(step: Step) -> dict[str, Setting]:
+    """The step's settings, over what Headrace sets: a deduplication has nothing to say in a batch without rows."""
+    quiet = {"spark.sql.streaming.noDataMicroBatches.enabled": False} if step.transform == DEDUPLICATE else {}
+    return {**quiet, **step.settings}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.config.models import Environment, Setting
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -56,40 +56,25 @@ class Table:
         changes: bool = False,
     ) -> None:
         """Makes the empty table unless it is there; `changes` lets others read what was changed in it."""
-        from delta.tables import DeltaTable
-
         if self.exists(spark):
             return
-        if not self.by_path:
-            self._make_by_name(spark, schema, partition_by, cluster_by, changes=changes)
-            return
-        builder = DeltaTable.createIfNotExists(spark).location(self.place).addColumns(schema)
-        if partition_by:
-            builder = builder.partitionedBy(*partition_by)
+        # This goes on where a first write failed and left files behind, and knows names of three parts; Delta's own
+        # builder does neither (4.4.0).
+        properties = {"delta.enableChangeDataFeed": "true"} if changes else {}
+        empty = spark.createDataFrame([], schema)
+        self.save(empty.write.format("delta").mode("append").options(**properties), partition_by)
         if cluster_by:
-            builder = builder.clusterBy(*cluster_by)
-        if changes:
-            builder = builder.property("delta.enableChangeDataFeed", "true")
-        builder.execute()
+            columns = ", ".join(f"`{column}`" for column in cluster_by)
+            spark.sql(f"ALTER TABLE {f'delta.`{self.place}`' if self.by_path else self.place} CLUSTER BY ({columns})")
 
-    def _make_by_name(
-        self,
-        spark: SparkSession,
-        schema: StructType,
-        partition_by: Sequence[str],
-        cluster_by: Sequence[str],
-        *,
-        changes: bool,
-    ) -> None:
-        # Delta's own builder knows no name of three parts (4.4.0).
-        writer = spark.createDataFrame([], schema).writeTo(self.place).using("delta")
+    def save(self, writer: DataFrameWriter, partition_by: Sequence[str] = ()) -> None:
+        """Writes to the table; partitioned if this makes it."""
         if partition_by:
-            writer = writer.partitionedBy(*partition_by)
-        if cluster_by:
-            writer = writer.clusterBy(*cluster_by)
-        if changes:
-            writer = writer.tableProperty("delta.enableChangeDataFeed", "true")
-        writer.create()
+            writer = writer.partitionBy(*partition_by)
+        if self.by_path:
+            writer.save(self.place)
+        else:
+            writer.saveAsTable(self.place)
 
     def has_seen(self, spark: SparkSession, writer: str, batch: int) -> bool:
         """Whether a write of this writer's batch is in the table already (asked of Delta's log, 4.4.0)."""
@@ -129,13 +114,7 @@ class Stamp:
     ) -> None:
         """Appends (or overwrites) under this stamp; the first write makes the table."""
         stamped = {"txnAppId": self.writer, "txnVersion": str(self.batch), **(properties or {})}
-        writer = rows.write.format("delta").mode(mode).options(**stamped)
-        if partition_by:
-            writer = writer.partitionBy(*partition_by)
-        if table.by_path:
-            writer.save(table.place)
-        else:
-            writer.saveAsTable(table.place)
+        table.save(rows.write.format("delta").mode(mode).options(**stamped), partition_by)
 
     @contextmanager
     def on(self, spark: SparkSession) -> Iterator[None]:

@@ -5,6 +5,7 @@ The JVM outlives a killed Python driver by seconds; its lock lives exactly as lo
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# What this process holds: whoever closes any handle of a locked file gives its lock up for the whole process (POSIX).
+HELD: set[Path] = set()
+
+
 def is_local(directory: str) -> bool:
     """Whether the directory is on this machine's disk, where file locks hold."""
-    return "://" not in directory and not directory.startswith("/Volumes/")
+    return not re.match(r"[\w+.-]+:/", directory) and not directory.startswith("/Volumes/")
 
 
 class Lock:
@@ -24,24 +29,19 @@ class Lock:
 
     def __init__(self, spark: SparkSession, directory: str, step: str) -> None:
         self._file: Any = None
+        self._path = (Path(directory) / "lock").absolute()
         if not is_local(directory):
             return
-        path = Path(directory) / "lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if self._path in HELD:
+            raise self._refusal(directory, step)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         jvm: Any = spark._jvm
-        self._file = jvm.java.io.RandomAccessFile(str(path), "rw")
-        try:
-            held = self._file.getChannel().tryLock()
-        except Exception:  # OverlappingFileLockException: this very JVM holds it
-            held = None
-        if held is None:
-            self._file.close()
-            owner = path.read_text().strip() or "another process"
-            raise GuardError(
-                f"step {step!r} is already run by {owner}",
-                where=directory,
-                fix="stop that run (`headrace stop`, or Ctrl-C there), then start again",
-            )
+        file = jvm.java.io.RandomAccessFile(str(self._path), "rw")
+        if file.getChannel().tryLock() is None:
+            file.close()
+            raise self._refusal(directory, step)
+        self._file = file
+        HELD.add(self._path)
         process = jvm.java.lang.ProcessHandle.current().pid()
         self._file.setLength(0)
         self._file.writeBytes(f"process {process}")
@@ -51,3 +51,12 @@ class Lock:
         if self._file is not None:
             self._file.close()
             self._file = None
+            HELD.discard(self._path)
+
+    def _refusal(self, directory: str, step: str) -> GuardError:
+        owner = self._path.read_text().strip() or "another process"
+        return GuardError(
+            f"step {step!r} is already run by {owner}",
+            where=directory,
+            fix="stop that run (`headrace stop`, or Ctrl-C there), then start again",
+        )

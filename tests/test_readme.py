@@ -1,0 +1,37 @@
+"""What the README lists is what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from headrace.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_every_command_is_listed_and_no_other() -> None:
+    listed = set(re.findall(r"^\| `headrace (\w+)", README, re.MULTILINE))
+    assert listed == set(COMMANDS)
+
+
+def test_the_module_map_is_complete() -> None:
+    (table,) = re.findall(r"\| module \| for \|\n(?:\|.*\n)+", README)
+    listed = set(re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in table.splitlines()[2:])))
+    package = ROOT / "src" / "headrace"
+    modules = {path.stem for path in package.glob("*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+    assert listed == modules - {"__init__", "__main__", "locks"}
+
+
+def test_every_script_is_named() -> None:
+    scripts = {path.name for path in (ROOT / "scripts").iterdir() if path.is_file()} - {"env", "lock", "lock-jars"}
+    assert {name for name in scripts if f"scripts/{name}" in README} == scripts
+
+
+def test_the_example_is_the_pipeline_that_runs() -> None:
+    example = re.search(r"```yaml\n# conf/pipelines/orders.yml\nsteps:\n(.*?)```", README, re.DOTALL)
+    assert example is not None
+    assert example[1] in (ROOT / "conf" / "pipelines" / "orders.yml").read_text()
