@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace import failures, sinks, steps
@@ -13,6 +14,7 @@ from headrace.checkpoints.layout import spark_directory
 from headrace.config.models import Environment, Every, Trigger
 from headrace.errors import StepError
 from headrace.progress import Recorder
+from headrace.session import log_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +34,7 @@ class Crew:
 
     spark: SparkSession
     environment: Environment
+    directory: Path
     pipeline: str
     recorder: Recorder
     stop: threading.Event
@@ -62,11 +65,14 @@ class Crew:
                 self._judge(ready, query)
 
     def rest(self) -> None:
-        """Stops all that still goes, each at its batch's end; raises what failed meanwhile."""
+        """Stops all that still goes, each at its batch's end."""
         for _, query in self.going.values():
             _stop_at_batch_end(query)
             self.recorder.wait(str(query.runId))
         self.going.clear()
+
+    def tell(self) -> None:
+        """Raises the failures of steps that let the others go on."""
         if self.failed:
             raise StepError.of([problem for error in self.failed for problem in error.problems])
 
@@ -76,8 +82,8 @@ class Crew:
         if not ready.complete:
             ready = steps.prepare(self.spark, step, self.environment, note=self.recorder.note(step.name), to_come={})
         name = step.writes[0].memory or f"{self.pipeline}.{step.name}"
-        self.recorder.expect(name, step.name)
         checkpoint = spark_directory(self.environment, self.pipeline, step.name)
+        self.recorder.expect(name, step.name, checkpoint)
         writer = ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**_trigger(trigger))
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
         with steps.settings(self.spark, steps.settings_of(step)):
@@ -89,7 +95,7 @@ class Crew:
         error = query.exception()
         if error is None or (self.stop.is_set() and failures.is_interrupt(error)):
             return
-        failed = failures.step_error(ready.step, error)
+        failed = failures.step_error(ready.step, error, log_file(self.directory))
         self.recorder.say("step failed", ready.step.name, failed.problems[0].message)
         if ready.step.on_failure == "stop":
             raise failed

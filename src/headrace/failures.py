@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from headrace.config.models import Step
@@ -16,13 +17,13 @@ PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.+)$")
 OURS = re.compile(r"^\w+Error: Error: ")  # an error of ours that was raised in a batch
 
 
-def step_error(step: Step, error: Any) -> StepError:
-    """The step's failure as a user reads it."""
+def step_error(step: Step, error: Any, log: Path | None = None) -> StepError:
+    """The step's failure as a user reads it; `log` has all that Spark said."""
     offsets = _offsets(error)
     return StepError(
         f"step {step.name!r} failed: {cause(_whole(error))}",
         where=f"step {step.name!r}{offsets}",
-        fix="mend the cause and start again: the batch is done anew from its checkpoint; Spark's log has all of it",
+        fix=f"mend the cause and start again: the batch is done anew; all of it is in {log or 'the log of Spark'}",
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.batches import Counts
+from headrace.lag import behind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +57,11 @@ class Recorder:
         self._file, self._pipeline, self._watch = file, pipeline, watch
         self._run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
         self._steps: dict[str, str] = {}
+        self._checkpoints: dict[str, str] = {}
         self._counts: dict[tuple[str, int], Counts] = {}
         self._ended: dict[str, threading.Event] = {}
         self._rows: Counter[str] = Counter()
+        self._state_rows: Counter[str] = Counter()
         self._writing = threading.Lock()
         file.parent.mkdir(parents=True, exist_ok=True)
         self._cut_off = file.exists() and not file.read_bytes().endswith(b"\n")  # by the death of the process before
@@ -75,9 +78,10 @@ class Recorder:
         streams._jsqm.addListener(listener)
         return lambda: streams._jsqm.removeListener(listener)
 
-    def expect(self, query_name: str, step: str) -> None:
-        """Says which step a query of that name belongs to."""
+    def expect(self, query_name: str, step: str, checkpoint: str) -> None:
+        """Says which step a query of that name belongs to, and where its checkpoint lies."""
         self._steps[query_name] = step
+        self._checkpoints[step] = checkpoint
 
     def note(self, step: str) -> Callable[[int, Counts], None]:
         """What the step's batch writer tells of a batch."""
@@ -95,13 +99,21 @@ class Recorder:
         """How many rows the query has read in this run of it."""
         return self._rows[run_id]
 
+    def state_rows(self, step: str) -> int:
+        """How many rows the step's state held after its last batch."""
+        return self._state_rows[step]
+
     def batch(self, report: dict[str, Any]) -> None:
         """Records one report of Spark's."""
         step = self._steps.get(report["name"])
         if step is not None:
             self._rows[report["runId"]] += report["numInputRows"]
             counts = self._counts.pop((step, report["batchId"]), Counts())
-            self._emit(_event(report, step, counts, self._pipeline, self._run))
+            event = _event(
+                report, step, counts, self._pipeline, self._run, behind(report["sources"], self._checkpoints[step])
+            )
+            self._state_rows[step] = event.state_rows
+            self._emit(event)
 
     def ended(self, run_id: str) -> None:
         """Notes that Spark has reported a query's end."""
@@ -158,7 +170,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run: str) -> Event:
+def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run: str, lag: int | None) -> Event:
     operators = report["stateOperators"]
     # A plan that ran twice for one batch has read its rows twice, or with state, which it takes up after the shuffle,
     # counted everything in the state twice (Spark 4.2.0).
@@ -178,7 +190,7 @@ def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run
         rows=report["numInputRows"] // readings,
         rows_per_second=round((report.get("processedRowsPerSecond") or 0.0) / readings, 1),
         milliseconds=report.get("batchDuration", 0),
-        behind=_behind(report["sources"]),
+        behind=lag,
         watermark=report.get("eventTime", {}).get("watermark"),
         state_rows=of_state(lambda operator: operator["numRowsTotal"]),
         late=of_state(lambda operator: operator["numRowsDroppedByWatermark"]),
@@ -187,17 +199,6 @@ def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run
         dropped=counts.dropped,
         warned=counts.warned,
     )
-
-
-def _behind(sources: list[dict[str, Any]]) -> int | None:
-    """Files or offsets not yet read, where the sources tell."""
-    told = [
-        int(float(source["metrics"][key]))
-        for source in sources
-        for key in ("maxOffsetsBehindLatest", "numFilesOutstanding")
-        if key in (source.get("metrics") or {})
-    ]
-    return sum(told) if told else None
 
 
 class _Listener:

@@ -44,7 +44,9 @@ def run(
         prepared = steps.rehearse(spark, chosen, environment, note=recorder.note)
         recorder.say("run started")
         try:
-            _work(Crew(spark, environment, pipeline, recorder, stop), prepared, follow=follow, once=once)
+            _work(
+                Crew(spark, environment, bundle.directory, pipeline, recorder, stop), prepared, follow=follow, once=once
+            )
         except HeadraceError as error:
             recorder.say("run failed", message=error.problems[0].message)
             raise
@@ -100,6 +102,7 @@ def _work(crew: Crew, prepared: Sequence[steps.Prepared], *, follow: bool, once:
             crew.look_after()
     finally:
         crew.rest()
+    crew.tell()
 
 
 def _ends(trigger: Trigger) -> bool:

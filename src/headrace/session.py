@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from headrace import archive, jars, java
 from headrace.config.models import Bundle, DatabricksEngine, Engine, LocalEngine, Setting, SparkEngine
-from headrace.errors import SetupError
+from headrace.errors import SetupError, in_a_line, without_codes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +53,7 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 KEPT_LOGS = 10
+EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
 
 
 def open_session(
@@ -87,9 +89,9 @@ def open_session(
     try:
         return builder.getOrCreate()
     except Exception as error:
-        raise SetupError(
-            f"Spark did not start: {_first_line(error)}", where=str(log), fix="the log named above says more"
-        ) from error
+        taken = "BindException" in str(error) or "Address already in use" in str(error)
+        fix = "choose another port in the settings, or end what holds it" if taken else "the log named above says more"
+        raise SetupError(f"Spark did not start: {_said(error)}", where=str(log), fix=fix) from error
 
 
 @contextmanager
@@ -223,7 +225,7 @@ def _start_jvm(conf: Mapping[str, str], directory: Path) -> Path:
             )
         except Exception as error:
             raise SetupError(
-                f"the JVM did not start: {_last_line(log) or _first_line(error)}",
+                f"the JVM did not start: {_last_line(log) or _said(error)}",
                 where=str(log),
                 fix="the log named above says more; `headrace doctor` looks at Java and memory",
             ) from error
@@ -235,10 +237,13 @@ def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _said(error: BaseException) -> str:
+    """What Java says in an error of py4j, whose first line names only the call that failed; else the first line."""
+    java = re.search(r"^: (?:[\w.$]+: )?(.+)$", str(error), re.MULTILINE)
+    return without_codes(java[1]) if java else in_a_line(error)
 
 
 def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    told = log.read_text(errors="replace").splitlines()
+    lines = [line for line in told if line.strip() and not line.startswith(EPILOGUE)]
     return lines[-1] if lines else ""

@@ -79,6 +79,9 @@ def _stand_in(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
 
     rows = spark.readStream.format("rate").load()
     fields = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
+    if read.changes:
+        added = {"_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp"}
+        fields += [F.lit(None).cast(kind).alias(name) for name, kind in added.items()]
     return _late_by(rows.select(*fields), read)
 
 
@@ -149,7 +152,10 @@ def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -
         return _parse_json(lines.where(F.trim("value") != ""), schema, source.options)
     if source.format == "csv" and schema is not None:
         with_corrupt = type(schema)([*schema.fields]).add(CORRUPT, StringType())
-        rows = reader.format("csv").schema(with_corrupt).option("columnNameOfCorruptRecord", CORRUPT).load(source.path)
+        # Spark maps columns by place whatever the header says, unless told to compare them (4.2.0).
+        compare = {} if "enforceSchema" in source.options else {"enforceSchema": "false"}
+        reader = reader.options(columnNameOfCorruptRecord=CORRUPT, **compare)
+        rows = reader.format("csv").schema(with_corrupt).load(source.path)
         fields = [name for name in rows.columns if name != CORRUPT]
         return rows.select(
             *fields,

@@ -511,6 +511,8 @@ def test_each_environment_of_the_repository_loads() -> None:
     assert prod.trigger == Every(every="30 seconds")
     source = prod.sources["orders"]
     assert isinstance(source, KafkaSource) and source.security is not None
+    assert source.security.tls  # nothing of a password is ever sent in the clear by default
+    assert source.start == "earliest"
     assert source.security.password == Secret(secret="shop/kafka-password")
     assert found["dev"].tables.schema_ == "shop_user"
 

@@ -57,7 +57,7 @@ def text(look: Look) -> str:
     for row in look.rows:
         shown.add_row(*("" if value is None else str(value) for value in row))
     width = None if sys.stdout.isatty() else 200
-    console = Console(width=width)
+    console = Console(width=width, markup=False, emoji=False)  # data may hold [/b] or :cat:
     with console.capture() as captured:
         console.print(shown)
     size = f"{look.count} rows, {look.files} files, {look.size / 1e6:.1f} MB, version {look.version}"

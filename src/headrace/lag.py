@@ -1,0 +1,67 @@
+"""How far a step is behind its sources: files, offsets or commits that are there and not yet read.
+
+Kafka tells it itself; of files and Delta tables Spark says only what was read (4.2.0), so the rest is counted where
+they lie on this machine. Elsewhere it is not known.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+MOST = 16 << 20  # bytes of a source's log that are worth reading after each batch
+
+
+def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
+    """The sum over the sources that can tell; None when none can."""
+    told = [_of(source, Path(checkpoint) / "sources" / str(number)) for number, source in enumerate(sources)]
+    known = [lag for lag in told if lag is not None]
+    return sum(known) if known else None
+
+
+def _of(source: Mapping[str, Any], log: Path) -> int | None:
+    kind, _, place = source["description"].rstrip("]").partition("[")
+    directory = Path("/" + place.partition("file:")[2].lstrip("/"))
+    try:
+        if "Kafka" in kind:
+            return _offsets(source["endOffset"], source["latestOffset"])
+        if kind == "FileStreamSource" and place.startswith("file:"):
+            return max(0, sum(1 for _ in _files(directory)) - _read_so_far(log))
+        if kind == "DeltaSource" and place.startswith("file:"):
+            return max(0, _newest_commit(directory) - _last_read(source["endOffset"]))
+    except (OSError, KeyError, TypeError, ValueError):  # nobody fails because a lag is not known
+        return None
+    return None
+
+
+def _offsets(read: Mapping[str, Mapping[str, int]], latest: Mapping[str, Mapping[str, int]]) -> int:
+    return sum(
+        end - read.get(topic, {}).get(partition, 0) for topic, ends in latest.items() for partition, end in ends.items()
+    )
+
+
+def _files(directory: Path) -> Iterator[str]:
+    for here, folders, names in os.walk(directory):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        yield from (f"{here}/{name}" for name in names if not name.startswith(("_", ".")))
+
+
+def _read_so_far(log: Path) -> int:
+    """Spark writes a line for each file that it has read, and every ten batches all of them into one `.compact`."""
+    batches = {int(file.name.partition(".")[0]): file for file in log.iterdir() if file.name[0].isdigit()}
+    compacted = max((number for number, file in batches.items() if file.suffix == ".compact"), default=-1)
+    counted = [file for number, file in batches.items() if number >= compacted]
+    if sum(file.stat().st_size for file in counted) > MOST:
+        raise ValueError("too much to read after each batch")
+    return sum(len(file.read_text().splitlines()) - 1 for file in counted)
+
+
+def _newest_commit(table: Path) -> int:
+    return max(int(file.stem) for file in (table / "_delta_log").glob("*.json") if file.stem.isdigit())
+
+
+def _last_read(offset: Mapping[str, Any]) -> int:
+    """A Delta offset names the next commit, or one that has been read in part."""
+    return int(offset["reservoirVersion"]) - (1 if int(offset["index"]) < 0 else 0)

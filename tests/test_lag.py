@@ -1,0 +1,56 @@
+"""Files, offsets and commits that are there and not yet read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headrace.lag import behind
+
+
+def write(path: Path, text: str = "") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def file_source(place: Path) -> dict[str, object]:
+    return {"description": f"FileStreamSource[file:{place}]", "endOffset": {"logOffset": 0}, "latestOffset": None}
+
+
+def test_files_that_are_there_less_those_in_the_log(tmp_path: Path) -> None:
+    data, checkpoint = tmp_path / "data", tmp_path / "checkpoint"
+    for name in ("a.json", "b.json", "country=DE/c.json", "_ignored", ".d.json.crc", "_temporary/e.json"):
+        write(data / name)
+    write(checkpoint / "sources" / "0" / "0", 'v1\n{"path":"a"}')
+    assert behind([file_source(data)], str(checkpoint)) == 2
+    write(checkpoint / "sources" / "0" / "9.compact", 'v1\n{"path":"a"}\n{"path":"b"}')
+    assert behind([file_source(data)], str(checkpoint)) == 1
+    write(checkpoint / "sources" / "0" / "10", 'v1\n{"path":"c"}')
+    assert behind([file_source(data)], str(checkpoint)) == 0
+
+
+def test_commits_after_the_one_that_was_read(tmp_path: Path) -> None:
+    for version in range(4):
+        write(tmp_path / "table" / "_delta_log" / f"{version:020}.json")
+        write(tmp_path / "table" / "_delta_log" / f"{version:020}.crc")
+    source = {"description": f"DeltaSource[file:{tmp_path / 'table'}]"}
+    whole = {**source, "endOffset": {"reservoirVersion": 2, "index": -1}}
+    part = {**source, "endOffset": {"reservoirVersion": 2, "index": 7}}
+    assert behind([whole], "") == 2
+    assert behind([part], "") == 1
+    assert behind([whole, part], "") == 3
+
+
+def test_offsets_of_all_partitions() -> None:
+    kafka = {
+        "description": "KafkaV2[Subscribe[orders]]",
+        "endOffset": {"orders": {"0": 5, "1": 2}},
+        "latestOffset": {"orders": {"0": 9, "1": 2, "2": 1}},
+    }
+    assert behind([kafka], "") == 5
+
+
+def test_what_cannot_be_known_is_not_guessed(tmp_path: Path) -> None:
+    assert behind([], "") is None
+    assert behind([{"description": "RateStreamV2[rowsPerSecond=1]"}], "") is None
+    assert behind([file_source(tmp_path / "nowhere")], str(tmp_path)) is None
+    assert behind([{"description": "FileStreamSource[s3://bucket/orders]"}], "") is None

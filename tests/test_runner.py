@@ -1,0 +1,142 @@
+"""Runs: which steps, in which order, until when, and what a failing one means for the others."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from headrace import runner
+from headrace.checkpoints.lock import Lock
+from headrace.config.load import load_bundle
+from headrace.config.models import Every
+from headrace.errors import ConfigurationError, GuardError, StepError
+from headrace.progress import read_events
+
+REPOSITORY = Path(__file__).parents[1]
+LINES = "lines: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: lines}}"
+PICKY = """
+picky:
+  layer: bronze
+  reads: {lines: {source: lines, expect: [{matches: {value: "[a-z]+"}, on_fail: stop}]}}
+  writes: {table: picky}
+"""
+
+
+def triggered(bundle, trigger, **triggers):
+    environment = bundle.environment.model_copy(update={"trigger": trigger, "triggers": triggers})
+    return bundle.model_copy(update={"environment": environment})
+
+
+def values(flow, table):
+    return sorted(row["value"] for row in flow.read(table))
+
+
+def whats(flow):
+    return [event.what for event in read_events(flow.bundle().directory, "flow") if event.what != "batch"]
+
+
+# ── Which steps ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_steps_run_in_their_order_whatever_order_they_are_named_in():
+    bundle = load_bundle(REPOSITORY)
+    chosen = runner.chosen_steps(bundle, "orders", ["gold_revenue", "customers"])
+    assert [step.name for step in chosen] == ["customers", "gold_revenue"]
+    assert len(runner.chosen_steps(bundle, "orders", ())) == 4
+
+
+def test_an_unknown_step_is_named():
+    with pytest.raises(ConfigurationError, match="pipeline 'orders' has no step 'gold'"):
+        runner.chosen_steps(load_bundle(REPOSITORY), "orders", ["customers", "gold"])
+
+
+@pytest.mark.parametrize(
+    ("trigger", "triggers", "asked", "goes_on"),
+    [
+        ("available_now", {}, {}, False),
+        ("once", {}, {}, False),
+        ("default", {}, {}, True),
+        (Every(every="5 seconds"), {}, {}, True),
+        ("available_now", {"gold_revenue": "default"}, {}, True),
+        ("default", {"customers": "once"}, {"only": ["customers"]}, False),
+        ("default", {}, {"once": True}, False),
+        ("available_now", {}, {"follow": True}, True),
+    ],
+)
+def test_a_run_goes_on_when_one_of_its_steps_does(trigger, triggers, asked, goes_on):
+    bundle = triggered(load_bundle(REPOSITORY), trigger, **triggers)
+    assert runner.goes_on(bundle, "orders", **{"follow": False, "once": False, **asked}) is goes_on
+
+
+# ── What becomes of them ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("on_failure", "others"), [("stop", []), ("continue", ["7"])])
+def test_a_failed_step_says_what_it_means_for_the_others(flow, on_failure, others):
+    flow.source("lines", "text")
+    flow.feed("lines", "7")
+    flow.steps(f"{PICKY}  on_failure: {on_failure}\n{LINES}")
+    with pytest.raises(StepError, match="step 'picky' failed: matches value failed"):
+        flow.run()
+    assert (values(flow, "picky"), values(flow, "lines")) == ([], others)
+    assert whats(flow) == ["run started", "step failed", "run failed"]
+
+
+def test_steps_that_go_on_take_what_comes_and_fail_alone(flow):
+    flow.source("lines", "text")
+    flow.feed("lines", "one")
+    flow.steps(f"{PICKY}  on_failure: continue\n{LINES}")
+    bundle = triggered(flow.bundle(), Every(every="100 milliseconds"))
+    rows = {"lines": 0, "picky": 0}
+
+    def watch(event):
+        if event.what == "step failed":
+            flow.feed("lines", "three")
+        if event.rows:
+            rows[event.step] += event.rows
+            if rows == {"lines": 1, "picky": 1}:
+                flow.feed("lines", "2")
+            elif event.step == "lines" and rows["lines"] == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(StepError, match="step 'picky' failed") as error:
+        runner.run(flow.spark, bundle, "flow", watch=watch)
+    assert len(error.value.problems) == 1
+    assert (values(flow, "picky"), values(flow, "lines")) == (["one"], ["2", "one", "three"])
+    assert whats(flow) == ["run started", "step failed", "run failed"]
+
+
+def test_once_ends_what_would_go_on(flow):
+    flow.source("lines", "text")
+    flow.feed("lines", "one")
+    flow.steps(LINES)
+    runner.run(flow.spark, triggered(flow.bundle(), "default"), "flow", once=True)
+    assert values(flow, "lines") == ["one"]
+    assert whats(flow) == ["run started", "run ended"]
+
+
+def test_tables_are_there_after_a_run_without_rows(flow):
+    """Those who read them find them: in the same run, and whoever looks into the quarantine."""
+    flow.source("lines", "json")
+    flow.steps("""
+        land: {layer: bronze, reads: {lines: {source: lines, schema: n INT}}, writes: {table: landed}}
+        copy: {layer: silver, reads: {lines: {table: landed}}, writes: {table: copied}}
+        """)
+    run = flow.run()
+    assert [run.rows("landed"), run.rows("copied"), run.quarantine("landed")] == [[], [], []]
+    assert run.table("copied").columns == ["n"]
+
+
+def test_a_step_that_another_run_has_is_refused_before_anything_is_written(flow):
+    flow.source("lines", "text")
+    flow.feed("lines", "one")
+    flow.steps(LINES)
+    lock = Lock(flow.spark, str(flow.directory / "checkpoints" / "flow" / "lines"), "lines")
+    with pytest.raises(GuardError, match="step 'lines' is already run by process"):
+        flow.run()
+    assert (flow.read("lines"), whats(flow)) == ([], [])
+    lock.release()
+    assert len(flow.run().rows("lines")) == 1

@@ -1,0 +1,93 @@
+"""Sessions: tuned, shared while one is there, and refused with words when the machine cannot have one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from headrace import session
+from headrace.config.models import DatabricksEngine, LocalEngine
+from headrace.session import LOCAL, log_file, open_session, opened
+
+REFUSED = """
+import sys
+from pathlib import Path
+from headrace.config.models import DatabricksEngine, LocalEngine
+from headrace.errors import SetupError
+from headrace.session import open_session
+
+def ask(engine, **settings):
+    try:
+        open_session(engine, name="test", directory=Path(sys.argv[1]), settings=settings)
+    except SetupError as error:
+        print(error)
+
+ask(DatabricksEngine(kind="databricks"))
+ask(LocalEngine(kind="local", memory="999999g"))
+ask(LocalEngine(kind="local"), **{"spark.driver.extraJavaOptions": "-XX:ParallelGCThreads=many"})
+ask(LocalEngine(kind="local", memory="64m"))
+"""
+
+
+@pytest.fixture
+def clean(monkeypatch):
+    """Takes back what opening a session sets in this process."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("PYTHONPATH", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+def test_a_session_that_cannot_be_is_refused_in_words(tmp_path, monkeypatch, golden):
+    monkeypatch.delenv("DATABRICKS_RUNTIME_VERSION", raising=False)
+    done = subprocess.run([sys.executable, "-c", REFUSED, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = re.sub(r"(only|memory) \d+", r"\1 4711", done.stdout)
+    golden("session/refused", re.sub(rf"{tmp_path}/logs/spark-[\dT]+-\d+\.log", "LOG", said))
+
+
+def test_a_local_session_is_tuned(spark):
+    asked = {**LOCAL, "spark.sql.streaming.pollingDelay": "10ms"}  # the plugin's own
+    conf = spark.sparkContext.getConf()
+    assert {key: conf.get(key) for key in asked} == asked
+    assert (conf.get("spark.master"), conf.get("spark.sql.shuffle.partitions")) == ("local[2]", "2")
+    assert conf.get("spark.scheduler.mode") == "FAIR"
+
+
+def test_a_session_that_is_there_is_used_and_stays(flow, clean):
+    flow.source("lines", "text")
+    flow.steps("lines: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: lines}}")
+    bundle = flow.bundle()
+    bundle = bundle.model_copy(
+        update={"environment": bundle.environment.model_copy(update={"settings": {"spark.headrace.test": 7}})}
+    )
+    with opened(bundle, name="test") as spark:
+        assert spark.sparkContext.applicationId == flow.spark.sparkContext.applicationId
+        assert spark.conf.get("spark.headrace.test") == "7"
+        assert sys.path[0] == f"{bundle.root}/src"
+    assert flow.spark.range(2).count() == 2
+    flow.spark.conf.unset("spark.headrace.test")
+
+
+def test_on_databricks_the_jobs_own_session_is_taken_with_the_environments_settings(spark, tmp_path):
+    settings = {"spark.headrace.test": True}
+    taken = open_session(DatabricksEngine(kind="databricks"), name="test", directory=tmp_path, settings=settings)
+    assert taken.sparkContext.applicationId == spark.sparkContext.applicationId
+    assert spark.conf.get("spark.headrace.test") == "True"
+    spark.conf.unset("spark.headrace.test")
+    assert not list(tmp_path.iterdir())
+
+
+def test_old_logs_go_and_the_newest_is_found(spark, clean, tmp_path):
+    assert log_file(tmp_path) is None
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for day in range(10, 25):
+        (logs / f"spark-202601{day}T120000-1.log").touch()
+    open_session(LocalEngine(kind="local"), name="test", directory=tmp_path)
+    kept = sorted(file.name for file in logs.glob("*.log"))
+    assert len(kept) == session.KEPT_LOGS - 1  # a JVM that starts has its own beside them
+    assert log_file(tmp_path).name == kept[-1] == "spark-20260124T120000-1.log"
