@@ -40,6 +40,7 @@ class Crew:
     stop: threading.Event
     failed: list[StepError] = field(default_factory=list)
     going: dict[str, tuple[steps.Prepared, StreamingQuery]] = field(default_factory=dict)
+    completed: dict[str, steps.Prepared] = field(default_factory=dict)
 
     def go(self, ready: steps.Prepared, trigger: Trigger) -> None:
         """Starts a step that goes on until it is told to stop."""
@@ -78,9 +79,8 @@ class Crew:
 
     def _start(self, ready: steps.Prepared, trigger: Trigger) -> StreamingQuery:
         """Starts the step's query under its own settings, in its own scheduler pool."""
+        ready = self._completed(ready)
         step = ready.step
-        if not ready.complete:
-            ready = steps.prepare(self.spark, step, self.environment, note=self.recorder.note(step.name), to_come={})
         name = step.writes[0].memory or f"{self.pipeline}.{step.name}"
         checkpoint = spark_directory(self.environment, self.pipeline, step.name)
         self.recorder.expect(name, step.name, checkpoint)
@@ -88,6 +88,17 @@ class Crew:
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
         with steps.settings(self.spark, steps.settings_of(step)):
             return sinks.start(writer, step, self.environment, native=ready.native)
+
+    def _completed(self, ready: steps.Prepared) -> steps.Prepared:
+        """Prepares a step once more that was prepared over tables still to be made: now they are there."""
+        if ready.complete:
+            return ready
+        name = ready.step.name
+        if name not in self.completed:
+            note = self.recorder.note(name)
+            with steps.settings(self.spark, steps.settings_of(ready.step)):
+                self.completed[name] = steps.prepare(self.spark, ready.step, self.environment, note=note, to_come={})
+        return self.completed[name]
 
     def _judge(self, ready: steps.Prepared, query: StreamingQuery) -> None:
         """What a failed query means for the others: its step says so in on_failure."""
