@@ -24,7 +24,9 @@ steps:
   land:
     layer: bronze
     reads: {rows: {source: ticks}}
-    writes: [{table: landed}, {topic: alerts}, {folder: exports}, {memory: seen}, {console: true}]
+    writes: [{table: landed}, {topic: alerts}, {console: true}]
+  export: {layer: silver, reads: {rows: {table: landed}}, writes: {folder: exports}}
+  see: {layer: silver, reads: {rows: {table: landed}}, writes: {memory: seen}}
 """
 PLACES = "topics: {alerts: {servers: 'a:1', topic: alerts}}\nfolders: {exports: out}\n"
 LATER = "steps:\n  land: {layer: gold, reads: {rows: {table: landed, changes: true}}, writes: {table: later}}\n"
@@ -56,7 +58,7 @@ def test_every_kind_of_sink_and_all_pipelines(write_bundle: WriteBundle, golden:
     root = write_bundle(files)
     golden("cli/graph_all", _graph(root=root))
     _all_to_the_right(_graph("--format", "svg", root=root))
-    assert _graph("p", "--format", "mermaid", root=root).count("-->") == 6
+    assert _graph("p", "--format", "mermaid", root=root).count("-->") == 8
 
 
 def test_the_picture_is_well_formed_and_nothing_overlaps() -> None:

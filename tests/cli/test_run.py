@@ -48,18 +48,18 @@ def test_one_step_can_run_alone(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "golden_name"),
+    ("arguments", "case"),
     [
-        (("run", "orders", "--step", "gold_revenu"), "cli/unknown_step"),
-        (("run", "order"), "cli/unknown_pipeline"),
-        (("show", "gold_revenu"), "cli/unknown_table"),
-        (("status", "order"), "cli/status_unknown_pipeline"),
+        (("run", "orders", "--step", "gold_revenu"), "unknown_step"),
+        (("run", "order"), "unknown_pipeline"),
+        (("show", "gold_revenu"), "unknown_table"),
+        (("status", "order"), "status_unknown_pipeline"),
     ],
 )
-def test_a_wrong_name_is_answered_with_the_nearest(bundle, arguments, golden_name, golden) -> None:
+def test_a_wrong_name_is_answered_with_the_nearest(bundle, arguments, case, golden) -> None:
     wrong = invoke(*arguments, "-C", str(bundle))
     assert wrong.exit_code == 1
-    golden(golden_name, wrong.output.replace(str(bundle), "BUNDLE"))
+    golden(f"cli/{case}", wrong.output.replace(str(bundle), "BUNDLE"))
 
 
 def test_follow_and_once_exclude_each_other(bundle: Path) -> None:

@@ -91,7 +91,11 @@ steps:
   land:
     layer: bronze
     reads: {rows: {source: tics}}
-    writes: [{table: landed}, {topic: alerts}, {folder: exports}]
+    writes: [{table: landed}, {topic: alerts}]
+  export:
+    layer: bronze
+    reads: {rows: {source: ticks}}
+    writes: {folder: exports}
   silver:
     layer: silver
     reads: {rows: {table: landd}}
@@ -170,6 +174,7 @@ steps:
       - {table: d, mode: replace, sequence: timestamp}
       - {table: e, partition_by: [a], cluster_by: [b], format: parquet}
       - {memory: f, mode: replace, partition_by: [a]}
+      - {folder: g}
       - {console: true, format: json}
 """,
     "read_keys": """\

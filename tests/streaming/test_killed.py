@@ -31,7 +31,7 @@ def table(bundle: Path, name: str) -> object:
 
 
 def test_kills_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    bundle = copy_bundle(tmp_path / "bundle", orders=6_000, customers=200, files=24, pace=50, mix=Mix(late=0.0))
+    bundle = copy_bundle(tmp_path / "bundle", orders=2_000, customers=100, files=10, pace=20, mix=Mix(late=0.0))
     local = bundle / "conf" / "local.yml"
     text = local.read_text().replace(".headrace/tables", "tables").replace(".headrace/checkpoints", "checkpoints")
     local.write_text(text.replace("maxFilesPerTrigger: 5", "maxFilesPerTrigger: 2"))
@@ -39,8 +39,8 @@ def test_kills_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
         seen = batches(bundle, "bronze_orders")
         with headrace("run", "orders", "--follow", bundle=bundle) as process:
             wait_until(
-                lambda seen=seen: batches(bundle, "bronze_orders") > seen + 1,  # type: ignore[misc]
-                f"two batches more; see {bundle / 'output.txt'}",
+                lambda seen=seen: batches(bundle, "bronze_orders") > seen,  # type: ignore[misc]
+                f"a batch more; see {bundle / 'output.txt'}",
             )
             kill_group(process)
     sources = {"orders": bundle / "data" / "orders", "customers": bundle / "data" / "customers"}
