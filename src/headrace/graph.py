@@ -97,8 +97,8 @@ def _transform(lines: Lines, step: Step, source: Path) -> Iterator[Problem | str
 def _named(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """The schemas and rules that a step names by import path."""
     for name, read in step.reads.items():
-        if read.schema_ is not None and ":" in read.schema_ and " " not in read.schema_ and "<" not in read.schema_:
-            yield ("reads", name, "schema"), read.schema_
+        if read.schema_path is not None:
+            yield ("reads", name, "schema"), read.schema_path
         yield from _rules(read.expect, ("reads", name, "expect"))
     yield from _rules(step.expect, ("expect",))
 

@@ -108,8 +108,8 @@ def schema_of(spark: SparkSession, read: Read) -> StructType | None:
 
     if read.schema_ is None:
         return None
-    if ":" in read.schema_ and "<" not in read.schema_:
-        schema = resolve(read.schema_)
+    if read.schema_path is not None:
+        schema = resolve(read.schema_path)
         if not isinstance(schema, StructType):
             raise ConfigurationError(
                 f"{read.schema_} is a {type(schema).__name__}, not a StructType",

@@ -51,6 +51,7 @@ def _duration(value: object) -> object:
 
 Duration = Annotated[str, BeforeValidator(_duration)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 ImportPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9]\d*[mg]$")]
 SecretName = Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
@@ -99,6 +100,11 @@ class Read(Model):
     max_future: Duration = "5 minutes"
     expect: Many[Rule] = ()
     options: dict[str, Setting] = {}
+
+    @property
+    def schema_path(self) -> str | None:
+        """The schema's import path; None when it is written as columns and types."""
+        return self.schema_ if self.schema_ and IMPORT_PATH.match(self.schema_) else None
 
 
 class Sink(Model):

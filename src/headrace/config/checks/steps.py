@@ -14,7 +14,6 @@ from headrace.errors import Problem
 TESTS = ("not_null", "between", "one_of", "matches", "rule")
 SINKS = ("table", "topic", "folder", "console", "memory")
 ONLY_SOURCES = ("schema_", "infer", "max_future", "expect")
-IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 TYPES = (
     "string|varchar|char|binary|boolean|tinyint|byte|smallint|short|int|integer|bigint|long|float|real|double|"
     "decimal|dec|numeric|date|timestamp|timestamp_ntz|timestamp_ltz|interval|array|map|struct|variant|void"
@@ -88,7 +87,7 @@ def _read(read: Read) -> Found:
         yield ("watermark",), "an input that is static has no watermark", fix
     if read.schema_ is not None and read.infer:
         yield ("infer",), "the schema is given and inferred", "keep one of schema, infer"
-    if read.schema_ is not None and not (IMPORT_PATH.match(read.schema_) or DDL.match(read.schema_)):
+    if read.schema_ is not None and not (read.schema_path or DDL.match(read.schema_)):
         fix = "write module:NAME of a StructType, or columns and types: 'id STRING, amount DOUBLE'"
         yield ("schema",), f"'{read.schema_}' is neither an import path nor a list of columns", fix
     yield from _rules(read.expect)
