@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.lag import behind
+from headrace.lag import arrivals, behind
 
 
 def write(path: Path, text: str = "") -> None:
@@ -54,3 +54,16 @@ def test_what_cannot_be_known_is_not_guessed(tmp_path: Path) -> None:
     assert behind([{"description": "RateStreamV2[rowsPerSecond=1]"}], "") is None
     assert behind([file_source(tmp_path / "nowhere")], str(tmp_path)) is None
     assert behind([{"description": "FileStreamSource[s3://bucket/orders]"}], "") is None
+
+
+def test_arrivals_change_with_each_file_and_are_unknown_elsewhere(tmp_path: Path) -> None:
+    told = [arrivals(str(tmp_path)), arrivals(str(tmp_path))]
+    for name in ("a.json", "country=DE/b.json", "country=FR/b.json"):
+        write(tmp_path / name)
+        told.append(arrivals(str(tmp_path)))
+    (tmp_path / "a.json").unlink()
+    told.append(arrivals(str(tmp_path)))
+    assert told[0] == told[1]
+    assert len({*told}) == 5
+    assert arrivals("s3://bucket/orders") is None
+    assert arrivals(str(tmp_path / "*")) is None

@@ -33,6 +33,13 @@ def test_a_step_has_news_when_one_of_its_streams_may_have_moved(reads, moved, ne
     assert rounds.has_news(ready, {"ours", "also"}, moved) is news
 
 
+def test_files_are_new_when_there_are_others_than_last_time():
+    assert rounds.is_new([1], None)
+    assert rounds.is_new([2], [1])
+    assert not rounds.is_new([1], [1])
+    assert rounds.is_new([None], [None])  # a table, or a place elsewhere: nobody knows
+
+
 def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):
     flow.source("lines", "text")
     flow.feed("lines", "one")

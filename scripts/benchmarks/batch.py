@@ -57,7 +57,7 @@ def measure(ground: Ground) -> Section:
     notes: list[str] = []
     raw: dict[str, dict[str, list[int]]] = {}
     for step, (warm, counted) in COUNTS.items():
-        counted = max(5, counted) if not ground.is_trial else 5
+        warm, counted = (3, 5) if ground.is_trial else (warm, counted)
         data = ground.sample(f"batch-{warm}-{counted}", ROWS * (warm + counted), files=warm + counted, mix=CLEAN)
         took: dict[str, list[int]] = {"headrace": [], "stock": []}
         for name in ("headrace", "stock", "headrace"):

@@ -12,20 +12,25 @@ from pathlib import Path
 from headrace import jars, java
 
 
-def options(class_path: str) -> list[str]:
-    """The JVM options that use the archive, or that make it when this JVM ends."""
+def options(class_path: str, *, record: bool) -> list[str]:
+    """The JVM options that use the archive, or that make it when this JVM ends, if it will have done a whole run."""
     kept = _place(class_path)
     if kept.exists():
         return [f"-XX:SharedArchiveFile={kept}", "-Xshare:auto"]
+    if not record:
+        return []
     fresh = kept.with_suffix(f".{os.getpid()}")
     kept.parent.mkdir(parents=True, exist_ok=True)
     return [f"-XX:ArchiveClassesAtExit={fresh}"]
 
 
-def keep() -> None:
-    """Puts an archive that this process's JVM has made where the next one finds it."""
+def keep(*, whole: bool) -> None:
+    """Puts an archive that this process's JVM has made where the next one finds it; one that is not whole goes."""
     for fresh in _directory().glob(f"*.{os.getpid()}"):
-        fresh.replace(fresh.with_suffix(".jsa"))
+        if whole:
+            fresh.replace(fresh.with_suffix(".jsa"))
+        else:
+            fresh.unlink()
 
 
 def _directory() -> Path:

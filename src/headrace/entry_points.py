@@ -50,7 +50,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     if not only:
         raise ConfigurationError(f"pipeline {given.pipeline!r} has no {layer} step", fix="call `run`, or another layer")
     going_on = runner.goes_on(bundle, given.pipeline, only, follow=False, once=False)
-    with session.opened(bundle, name=given.pipeline, ends=not going_on) as spark:
+    with session.opened(bundle, name=given.pipeline, ends=not going_on, record=not going_on) as spark:
         runner.run(
             spark,
             bundle,

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.config.models import Environment, FileSource
 from headrace.crew import Crew
+from headrace.lag import arrivals
 from headrace.steps import Prepared
 
+Arrived = list[int | None]  # of each input, what is known without starting a query
 IDLE = 0.5  # seconds to wait after a round in which nothing moved
 LARGE_STATE = 100_000  # rows
 
@@ -19,12 +22,17 @@ LARGE_STATE = 100_000  # rows
 def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
     """Goes round until told to stop."""
     together = list(ending)
+    seen: dict[str, Arrived] = {}
     moved = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
     while not crew.stop.is_set():
         ours = {table for ready in together for table in ready.step.tables_written}
         before, moved = moved, set()
         for ready in list(together):
-            if has_news(ready, ours, before | moved) and crew.run_to_end(ready):
+            arrived = _arrived(ready, crew.environment)
+            if not (has_news(ready, ours, before | moved) and is_new(arrived, seen.get(ready.step.name))):
+                continue
+            seen[ready.step.name] = arrived
+            if crew.run_to_end(ready):
                 moved |= set(ready.step.tables_written)
             if crew.recorder.state_rows(ready.step.name) > LARGE_STATE:
                 together.remove(ready)
@@ -38,3 +46,13 @@ def has_news(ready: Prepared, ours: set[str], moved: set[str]) -> bool:
     """A step whose streams are all written in this loop has nothing to do until one of them changed."""
     streams = [read for read in ready.step.reads.values() if not read.static]
     return any(read.table not in ours or read.table in moved for read in streams)
+
+
+def is_new(arrived: Arrived, seen: Arrived | None) -> bool:
+    """Whether something has come since; what is not known may have."""
+    return None in arrived or arrived != seen
+
+
+def _arrived(ready: Prepared, environment: Environment) -> Arrived:
+    sources = [environment.sources[read.source] if read.source else None for read in ready.step.reads.values()]
+    return [arrivals(source.path) if isinstance(source, FileSource) else None for source in sources]

@@ -64,8 +64,12 @@ def open_session(
     python_path: str = "",
     settings: Mapping[str, Setting] | None = None,
     ends: bool = True,
+    record: bool = False,
 ) -> SparkSession:
-    """A session on the engine; `ends` says whether the run will, which decides how the JVM compiles."""
+    """A session on the engine; `ends` says whether the run will, which decides how the JVM compiles.
+
+    `record` makes the class archive when it is not there: for a whole run, whose classes are worth keeping.
+    """
     if python_path:  # Python workers import the bundle's modules too
         os.environ["PYTHONPATH"] = os.pathsep.join([python_path, *filter(None, [os.environ.get("PYTHONPATH")])])
         sys.path.insert(0, python_path)
@@ -78,7 +82,7 @@ def open_session(
     java.require()
     if isinstance(engine, LocalEngine):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else functions run in whatever python3 there is
-        conf = EVERYWHERE | DELTA | LOCAL | _local(engine, directory, ends=ends) | chosen
+        conf = EVERYWHERE | DELTA | LOCAL | _local(engine, directory, ends=ends, record=record) | chosen
         log = _start_jvm(conf, directory)
     else:
         conf = EVERYWHERE | DELTA | _cluster(engine) | chosen
@@ -95,7 +99,7 @@ def open_session(
 
 
 @contextmanager
-def opened(bundle: Bundle, *, name: str, ends: bool = True) -> Iterator[SparkSession]:
+def opened(bundle: Bundle, *, name: str, ends: bool = True, record: bool = False) -> Iterator[SparkSession]:
     """A session for the bundle's environment, closed at the end unless it was there before."""
     there_before = _is_running()
     spark = open_session(
@@ -105,6 +109,7 @@ def opened(bundle: Bundle, *, name: str, ends: bool = True) -> Iterator[SparkSes
         python_path=str(Path(bundle.root) / "src"),
         settings=bundle.environment.settings,
         ends=ends,
+        record=record,
     )
     try:
         yield spark
@@ -126,7 +131,7 @@ def close_session(spark: SparkSession) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=60)
         SparkContext._gateway = SparkContext._jvm = None
-    archive.keep()
+        archive.keep(whole=process.poll() == 0)
 
 
 def log_file(directory: Path) -> Path | None:
@@ -165,7 +170,7 @@ def _databricks(settings: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def _local(engine: LocalEngine, directory: Path, *, ends: bool) -> dict[str, str]:
+def _local(engine: LocalEngine, directory: Path, *, ends: bool, record: bool) -> dict[str, str]:
     import pyspark
 
     java.require_memory(engine.memory)
@@ -181,7 +186,7 @@ def _local(engine: LocalEngine, directory: Path, *, ends: bool) -> dict[str, str
         "spark.ui.enabled": str(engine.ui).lower(),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": " ".join([*archive.options(class_path), *_compiler(ends=ends)]),
+        "spark.driver.extraJavaOptions": " ".join([*archive.options(class_path, record=record), *_compiler(ends=ends)]),
     }
 
 

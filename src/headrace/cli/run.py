@@ -40,7 +40,7 @@ def run(
     going_on = runner.goes_on(bundle, pipeline, only, follow=follow, once=once)
     with (
         Live(bundle, pipeline, table=going_on) as live,
-        session.opened(bundle, name=pipeline, ends=not going_on) as spark,
+        session.opened(bundle, name=pipeline, ends=not going_on, record=not going_on) as spark,
     ):
         live.ready()
         runner.run(spark, bundle, pipeline, only=only, follow=follow, once=once, watch=live.show)
