@@ -40,6 +40,20 @@ def test_files_are_new_when_there_are_others_than_last_time():
     assert rounds.is_new([None], [None])  # a table, or a place elsewhere: nobody knows
 
 
+@pytest.mark.parametrize(
+    ("seen", "now", "more"),
+    [
+        ({"land": [1]}, {"land": [1]}, False),
+        ({"land": [1]}, {"land": [2]}, True),
+        ({}, {"land": [2]}, False),  # its turn is still to come in this round
+        ({"land": [1], "copy": [None]}, {"land": [1], "copy": [None]}, False),
+        ({"join": [1, None]}, {"join": [2, None]}, False),
+    ],
+)
+def test_the_next_round_surely_has_rows_when_files_came_after_a_steps_turn(seen, now, more):
+    assert rounds.has_more(seen, now) is more
+
+
 def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):
     flow.source("lines", "text")
     flow.feed("lines", "one")
@@ -60,3 +74,31 @@ def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):
     assert sorted(row["value"] for row in flow.read("copied")) == ["one", "two"]
     assert events[-1].what == "run stopped"
     assert [(event.step, event.rows) for event in events if event.rows] == [("land", 1), ("copy", 1)] * 2
+
+
+def test_a_window_that_a_round_leaves_open_is_closed_by_the_next(flow):
+    flow.source("sales")
+    flow.feed("sales", '{"at": "2026-03-01T12:00:10Z"}')
+    flow.steps("""
+        land:
+          layer: bronze
+          reads: {sales: {source: sales, schema: at TIMESTAMP}}
+          writes: {table: landed}
+        count:
+          layer: gold
+          reads: {sales: {table: landed, watermark: {column: at, delay: 10 seconds}}}
+          transform: headrace.transforms.gold:aggregate_windows
+          with: {time: at, window: 1 minute, aggregates: {sales: {count: "*"}}}
+          writes: {table: counted}
+        """)
+    later = iter(['{"at": "2026-03-01T12:01:30Z"}', '{"at": "2026-03-01T12:02:30Z"}'])
+
+    def watch(event):
+        line = next(later, None) if event.step == "land" and event.rows else None
+        if line:  # gold's turn of this round is still to come: it sees that more is there
+            flow.feed("sales", line)
+        elif event.step == "count" and event.watermark == "2026-03-01T12:02:20.000Z":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
+    assert [row["sales"] for row in flow.read("counted")] == [1, 1]

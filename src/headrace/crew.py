@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import failures, sinks, steps
 from headrace.checkpoints.layout import spark_directory
-from headrace.config.models import Environment, Every, Trigger
+from headrace.config.models import Environment, Every, Setting, Trigger
 from headrace.errors import StepError
 from headrace.progress import Recorder
 from headrace.session import log_file
@@ -45,18 +45,20 @@ class Crew:
     def go(self, ready: steps.Prepared, trigger: Trigger) -> None:
         """Starts a step that goes on until it is told to stop."""
         if not self.stop.is_set():
-            self.going[ready.step.name] = (ready, self._start(ready, trigger))
+            self.going[ready.step.name] = (ready, self._start(ready, trigger, {}))
 
-    def run_to_end(self, ready: steps.Prepared, trigger: Trigger = "available_now") -> bool:
-        """Runs one step over what is there; True when it had rows."""
+    def run_to_end(
+        self, ready: steps.Prepared, trigger: Trigger = "available_now", lesser: Mapping[str, Setting] | None = None
+    ) -> int:
+        """Runs one step over what is there, and tells how many rows it had; its own settings go over the lesser."""
         if self.stop.is_set():
-            return False
-        query = self._start(ready, trigger)
+            return 0
+        query = self._start(ready, trigger, lesser or {})
         while not _has_ended(query, within=LOOK):
             if self.stop.is_set():
                 _stop_at_batch_end(query)
         self._judge(ready, query)
-        return self.recorder.rows_of(str(query.runId)) > 0
+        return self.recorder.rows_of(str(query.runId))
 
     def look_after(self) -> None:
         """Notices queries that ended although they were to go on."""
@@ -77,7 +79,7 @@ class Crew:
         if self.failed:
             raise StepError.of([problem for error in self.failed for problem in error.problems])
 
-    def _start(self, ready: steps.Prepared, trigger: Trigger) -> StreamingQuery:
+    def _start(self, ready: steps.Prepared, trigger: Trigger, lesser: Mapping[str, Setting]) -> StreamingQuery:
         """Starts the step's query under its own settings, in its own scheduler pool."""
         ready = self._completed(ready)
         step = ready.step
@@ -86,7 +88,7 @@ class Crew:
         self.recorder.expect(name, step.name, checkpoint)
         writer = ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**_trigger(trigger))
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
-        with steps.settings(self.spark, steps.settings_of(step)):
+        with steps.settings(self.spark, {**lesser, **steps.settings_of(step)}):
             return sinks.start(writer, step, self.environment, native=ready.native)
 
     def _completed(self, ready: steps.Prepared) -> steps.Prepared:

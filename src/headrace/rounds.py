@@ -3,13 +3,17 @@
 Against queries that run freely side by side, a row is in silver and in gold in about half the time (2 cores): no two
 steps fight for the cores, and each batch takes all that has come meanwhile. Each start loads the step's state, though:
 a step whose state has grown large leaves the loop and goes on by itself.
+
+A run over few rows spends its time on making ready, so it is told to generate no code; and while more has come, the
+batch without rows that closes windows is left to the next round, whose rows close them. With both a row is in silver
+after 1.9 s instead of 2.5, in gold's state after 2.5 instead of 3.2 (100 rows a second).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from headrace.config.models import Environment, FileSource
+from headrace.config.models import Environment, FileSource, LocalEngine, Setting
 from headrace.crew import Crew
 from headrace.lag import arrivals
 from headrace.steps import Prepared
@@ -17,24 +21,33 @@ from headrace.steps import Prepared
 Arrived = list[int | None]  # of each input, what is known without starting a query
 IDLE = 0.5  # seconds to wait after a round in which nothing moved
 LARGE_STATE = 100_000  # rows
+FEW = 5_000  # rows of a run; generated code is worth its making from about twice as many
+NO_CODE: Mapping[str, Setting] = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+NO_CLOSING: Mapping[str, Setting] = {"spark.sql.streaming.noDataMicroBatches.enabled": False}
 
 
 def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
     """Goes round until told to stop."""
     together = list(ending)
     seen: dict[str, Arrived] = {}
+    rows: dict[str, int] = {}
     moved = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
     while not crew.stop.is_set():
         ours = {table for ready in together for table in ready.step.tables_written}
         before, moved = moved, set()
         for ready in list(together):
             arrived = _arrived(ready, crew.environment)
-            if not (has_news(ready, ours, before | moved) and is_new(arrived, seen.get(ready.step.name))):
+            name = ready.step.name
+            if not (has_news(ready, ours, before | moved) and is_new(arrived, seen.get(name))):
                 continue
-            seen[ready.step.name] = arrived
-            if crew.run_to_end(ready):
+            seen[name] = arrived
+            few = NO_CODE if isinstance(crew.environment.engine, LocalEngine) and rows.get(name, FEW) < FEW else {}
+            now = {other.step.name: _arrived(other, crew.environment) for other in together}
+            closing = NO_CLOSING if has_more(seen, now) else {}
+            rows[name] = crew.run_to_end(ready, lesser={**few, **closing})
+            if rows[name]:
                 moved |= set(ready.step.tables_written)
-            if crew.recorder.state_rows(ready.step.name) > LARGE_STATE:
+            if crew.recorder.state_rows(name) > LARGE_STATE:
                 together.remove(ready)
                 crew.go(ready, "default")
         crew.look_after()
@@ -51,6 +64,11 @@ def has_news(ready: Prepared, ours: set[str], moved: set[str]) -> bool:
 def is_new(arrived: Arrived, seen: Arrived | None) -> bool:
     """Whether something has come since; what is not known may have."""
     return None in arrived or arrived != seen
+
+
+def has_more(seen: Mapping[str, Arrived], now: Mapping[str, Arrived]) -> bool:
+    """Whether something has surely come since the turn of one of the steps: the next round has rows."""
+    return any(None not in arrived and name in seen and arrived != seen[name] for name, arrived in now.items())
 
 
 def _arrived(ready: Prepared, environment: Environment) -> Arrived:
