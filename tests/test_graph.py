@@ -92,8 +92,8 @@ def test_steps_come_after_what_they_read() -> None:
         "silver_orders",
         "gold_revenue",
     ]
-    silver = bundle.pipelines["orders"].steps["silver_orders"]
-    assert upstream(bundle, "orders", silver) == ("customers", "bronze_orders")
+    steps = bundle.pipelines["orders"].steps
+    assert upstream(steps["silver_orders"], steps.values()) == ("customers", "bronze_orders")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -119,7 +119,7 @@ def test_tables_of_other_pipelines_are_outside(write_bundle: WriteBundle) -> Non
     step = "steps:\n  {0}: {{layer: gold, reads: {{rows: {{table: {1}}}}}, writes: {{table: {0}}}}}\n"
     bundle = load_bundle(write_bundle({"conf/pipelines/q.yml": step.format("later", "landed")}))
     assert [step.name for step in order(bundle, "q")] == ["later"]
-    assert upstream(bundle, "q", bundle.pipelines["q"].steps["later"]) == ()
+    assert upstream(bundle.pipelines["q"].steps["later"], bundle.pipelines["q"].steps.values()) == ()
 
 
 def test_a_quarantine_is_read_after_the_step_that_fills_it(write_bundle: WriteBundle) -> None:

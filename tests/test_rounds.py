@@ -29,7 +29,7 @@ STATIC = Read(table="also", static=True)
 )
 def test_a_step_has_news_when_one_of_its_streams_may_have_moved(reads, moved, news):
     step = Step(name="s", layer="silver", reads={f"r{at}": read for at, read in enumerate(reads)}, writes=[Sink()])
-    ready = Prepared(step, writer=None, schema=None, judged=False, native=True, complete=True)
+    ready = Prepared(step, writer=None, schema=None, judged=False, native=True)
     assert rounds.has_news(ready, {"ours", "also"}, moved) is news
 
 

@@ -11,7 +11,7 @@ import pytest
 from headrace import runner
 from headrace.checkpoints.lock import Lock
 from headrace.config.load import load_bundle
-from headrace.config.models import Every
+from headrace.config.models import Every, LocalEngine
 from headrace.errors import ConfigurationError, GuardError, StepError
 from headrace.progress import read_events
 
@@ -79,8 +79,10 @@ def test_a_failed_step_says_what_it_means_for_the_others(flow, on_failure, other
     flow.source("lines", "text")
     flow.feed("lines", "7")
     flow.steps(f"{PICKY}  on_failure: {on_failure}\n{LINES}")
+    bundle = flow.bundle()
+    one_core = bundle.environment.model_copy(update={"engine": LocalEngine(kind="local", cores=1)})
     with pytest.raises(StepError, match="step 'picky' failed: matches value failed"):
-        flow.run()
+        runner.run(flow.spark, bundle.model_copy(update={"environment": one_core}), "flow")
     assert (values(flow, "picky"), values(flow, "lines")) == ([], others)
     assert whats(flow) == ["run started", "step failed", "run failed"]
 
@@ -128,6 +130,34 @@ def test_tables_are_there_after_a_run_without_rows(flow):
     run = flow.run()
     assert [run.rows("landed"), run.rows("copied"), run.quarantine("landed")] == [[], [], []]
     assert run.table("copied").columns == ["n"]
+
+
+def test_a_quarantine_that_is_read_is_there_without_rows(flow):
+    flow.source("lines", "json")
+    flow.steps("""
+        land: {layer: bronze, reads: {lines: {source: lines, schema: n INT}}, writes: {table: landed}}
+        copy: {layer: silver, reads: {lines: {table: landed_quarantine}}, writes: {table: copied}}
+        """)
+    assert flow.run().table("copied").columns[:2] == ["raw", "reasons"]
+
+
+def test_steps_that_do_not_read_each_other_run_side_by_side_as_many_as_there_are_cores(flow):
+    flow.source("lines", "text", maxFilesPerTrigger=1)
+    for line in "abc":
+        flow.feed("lines", line)
+    one = "{layer: bronze, reads: {lines: {source: lines}}, writes: {table: %s}}"
+    last = "{layer: silver, reads: {lines: {table: first}}, writes: {table: last}}"
+    flow.steps("".join(f"{name}: {one % name}\n" for name in ("first", "second", "third")) + f"last: {last}\n")
+    at_work = []
+
+    def watch(event):
+        if event.what == "batch":
+            at_work.append({query.name.partition(".")[2] for query in flow.spark.streams.active})
+
+    runner.run(flow.spark, flow.bundle(), "flow", watch=watch)
+    assert max(map(len, at_work)) == 2
+    assert not [together for together in at_work if together >= {"first", "last"}]
+    assert [values(flow, table) for table in ("first", "second", "third", "last")] == [list("abc")] * 4
 
 
 def test_a_step_that_another_run_has_is_refused_before_anything_is_written(flow):

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from headrace import steps
+from headrace.config.models import Read, Sink, Step
 from headrace.errors import ConfigurationError, DataError
 
 ROWS = "reads: {rows: {source: lines}}"
@@ -101,14 +102,37 @@ def test_steps_are_prepared_before_the_tables_that_they_read_are_there(flow):
     before = flow.files()
     ready = {one.step.name: one for one in flow.rehearse()}
     assert flow.files() - before == {"conf/local.yml", "conf/pipelines/flow.yml"}
-    told = {name: (one.schema.names, one.judged, one.native, one.complete) for name, one in ready.items()}
+    told = {name: (one.schema.names, one.judged, one.native, set(one.awaits)) for name, one in ready.items()}
     assert told == {
-        "names": (["value", "name", "at"], True, False, True),
-        "renamed": (["line"], True, False, True),
-        "lines": (["value"], False, True, True),
-        "numbered": (["value", "name", "at", "partitions"], False, True, False),
-        "refused": (["raw", "reasons", "position", "step", "batch", "quarantined_at"], False, True, False),
+        "names": (["value", "name", "at"], True, False, set()),
+        "renamed": (["line"], True, False, set()),
+        "lines": (["value"], False, True, set()),
+        "numbered": (["value", "name", "at", "partitions"], False, True, {"lines", "names"}),
+        "refused": (
+            ["raw", "reasons", "position", "step", "batch", "quarantined_at"],
+            False,
+            True,
+            {"names_quarantine"},
+        ),
     }
+
+
+@pytest.mark.parametrize(
+    ("read", "options"),
+    [
+        (Read(table="made"), {"startingVersion": 0}),
+        (Read(table="made", options={"maxFilesPerTrigger": 1}), {"maxFilesPerTrigger": 1, "startingVersion": 0}),
+        (Read(table="made", options={"startingVersion": 3}), {"startingVersion": 3}),
+        (Read(table="made", options={"startingTimestamp": "2026-01-01"}), {"startingTimestamp": "2026-01-01"}),
+        (Read(table="made", static=True), {}),
+        (Read(table="made", changes=True), {}),
+        (Read(table="there_before"), {}),
+        (Read(source="lines"), {}),
+    ],
+)
+def test_a_stream_of_a_table_that_the_run_made_is_read_from_its_first_version(read, options):
+    one = Step(name="s", layer="silver", reads={"rows": read}, writes=[Sink(table="t")])
+    assert steps.read_from_the_first(one, {"made"}).reads["rows"].options == options
 
 
 def test_a_table_of_another_pipeline_has_to_be_there(flow):

@@ -43,27 +43,27 @@ class Crew:
     completed: dict[str, steps.Prepared] = field(default_factory=dict)
 
     def go(self, ready: steps.Prepared, trigger: Trigger) -> None:
-        """Starts a step that goes on until it is told to stop."""
+        """Starts a step and lets it go; `look_after` notices its end."""
         if not self.stop.is_set():
             self.going[ready.step.name] = (ready, self._start(ready, trigger, {}))
 
-    def run_to_end(
-        self, ready: steps.Prepared, trigger: Trigger = "available_now", lesser: Mapping[str, Setting] | None = None
-    ) -> int:
+    def run_to_end(self, ready: steps.Prepared, lesser: Mapping[str, Setting]) -> int:
         """Runs one step over what is there, and tells how many rows it had; its own settings go over the lesser."""
         if self.stop.is_set():
             return 0
-        query = self._start(ready, trigger, lesser or {})
+        query = self._start(ready, "available_now", lesser)
         while not _has_ended(query, within=LOOK):
             if self.stop.is_set():
                 _stop_at_batch_end(query)
         self._judge(ready, query)
         return self.recorder.rows_of(str(query.runId))
 
-    def look_after(self) -> None:
-        """Notices queries that ended although they were to go on."""
+    def look_after(self, within: float = 0.0) -> None:
+        """Notices queries that have ended; waits so many seconds for one of them."""
         for name, (ready, query) in list(self.going.items()):
-            if not query.isActive:
+            if self.stop.is_set():
+                _stop_at_batch_end(query)
+            if _has_ended(query, within=within) if within else not query.isActive:
                 del self.going[name]
                 self._judge(ready, query)
 
@@ -93,13 +93,14 @@ class Crew:
 
     def _completed(self, ready: steps.Prepared) -> steps.Prepared:
         """Prepares a step once more that was prepared over tables still to be made: now they are there."""
-        if ready.complete:
+        if not ready.awaits:
             return ready
         name = ready.step.name
         if name not in self.completed:
             note = self.recorder.note(name)
-            with steps.settings(self.spark, steps.settings_of(ready.step)):
-                self.completed[name] = steps.prepare(self.spark, ready.step, self.environment, note=note, to_come={})
+            step = steps.read_from_the_first(ready.step, ready.awaits)
+            with steps.settings(self.spark, steps.settings_of(step)):
+                self.completed[name] = steps.prepare(self.spark, step, self.environment, note=note, to_come={})
         return self.completed[name]
 
     def _judge(self, ready: steps.Prepared, query: StreamingQuery) -> None:

@@ -38,10 +38,9 @@ def pipeline_named(bundle: Bundle, name: str) -> Pipeline:
     return bundle.pipelines[name]
 
 
-def upstream(bundle: Bundle, pipeline: str, step: Step) -> tuple[str, ...]:
-    """The names of the steps of the same pipeline whose tables a step reads."""
-    steps = bundle.pipelines[pipeline].steps.values()
-    return tuple(other.name for other in steps if set(_written(other)) & set(_read(step)))
+def upstream(step: Step, among: Iterable[Step]) -> tuple[str, ...]:
+    """The names of the other steps whose tables a step reads."""
+    return tuple(other.name for other in among if other.name != step.name and set(_written(other)) & set(_read(step)))
 
 
 def _written(step: Step) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
             few = NO_CODE if isinstance(crew.environment.engine, LocalEngine) and rows.get(name, FEW) < FEW else {}
             now = {other.step.name: _arrived(other, crew.environment) for other in together}
             closing = NO_CLOSING if has_more(seen, now) else {}
-            rows[name] = crew.run_to_end(ready, lesser={**few, **closing})
+            rows[name] = crew.run_to_end(ready, {**few, **closing})
             if rows[name]:
                 moved |= set(ready.step.tables_written)
             if crew.recorder.state_rows(name) > LARGE_STATE:

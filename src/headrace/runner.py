@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from headrace import graph, rounds, sinks, steps
+from headrace import batches, graph, rounds, sinks, steps
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
 from headrace.config.locate import nearest
-from headrace.config.models import Bundle, Step, Trigger
+from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
 from headrace.crew import LOOK, Crew
 from headrace.errors import ConfigurationError, HeadraceError, Problem
 from headrace.progress import Event, Recorder, events_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+AT_ONCE = 8  # steps that end, side by side on a cluster
 
 
 def run(
@@ -82,27 +84,56 @@ def goes_on(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: 
 
 
 def _work(crew: Crew, prepared: Sequence[steps.Prepared], *, follow: bool, once: bool) -> None:
-    """Steps that end run one after the other, each over all that its inputs wrote; the others run together."""
+    """All steps once, in their order; then those that go on, go on."""
     triggers = {ready.step.name: crew.environment.trigger_of(ready.step.name) for ready in prepared}
     ending = [ready for ready in prepared if once or _ends(triggers[ready.step.name])]
+    if once:
+        triggers = {name: trigger if _ends(trigger) else "available_now" for name, trigger in triggers.items()}
     try:
-        for ready in prepared:
-            trigger = triggers[ready.step.name]
-            if ready not in ending:
-                sinks.make_tables(crew.spark, ready.step, crew.environment, ready.schema, judged=ready.judged)
-                crew.go(ready, trigger)
-                continue
-            sinks.make_tables(crew.spark, ready.step, crew.environment, ready.schema, judged=False, only_needed=True)
-            crew.run_to_end(ready, trigger if _ends(trigger) else "available_now")
-            # Those who read the tables find them, also when no row came.
-            sinks.make_tables(crew.spark, ready.step, crew.environment, ready.schema, judged=ready.judged)
+        _begin(crew, prepared, triggers)
         if follow and ending:
             rounds.follow(crew, ending)
-        while crew.going and not crew.stop.wait(LOOK):
-            crew.look_after()
+        while crew.going and not crew.stop.is_set():
+            crew.look_after(LOOK)
     finally:
         crew.rest()
     crew.tell()
+
+
+def _begin(crew: Crew, prepared: Sequence[steps.Prepared], triggers: Mapping[str, Trigger]) -> None:
+    """Starts each step when those whose tables it reads have ended, or have begun to go on, and waits for the last.
+
+    Steps that do not read each other run side by side: a cold run of orders takes a tenth less time.
+    """
+    waiting = list(prepared)
+    read = {table.table for ready in prepared for table in ready.step.reads.values()}
+    running: dict[str, steps.Prepared] = {}
+
+    def make(ready: steps.Prepared, *, only_needed: bool = False) -> None:
+        quarantine = batches.quarantine_of(ready.step, crew.environment)
+        judged = ready.judged and quarantine is not None and quarantine.name in read and not only_needed
+        sinks.make_tables(
+            crew.spark, ready.step, crew.environment, ready.schema, judged=judged, only_needed=only_needed
+        )
+
+    while (waiting or running) and not crew.stop.is_set():
+        busy = {ready.step.name for ready in waiting} | running.keys()
+        for ready in [one for one in waiting if not busy & set(graph.upstream(one.step, [o.step for o in prepared]))]:
+            ends = _ends(triggers[ready.step.name])
+            if ends and len(running) >= _at_once(crew.environment):
+                break
+            waiting.remove(ready)
+            make(ready, only_needed=ends)
+            crew.go(ready, triggers[ready.step.name])
+            if ends:
+                running[ready.step.name] = ready
+        crew.look_after(LOOK / len(running) if running else 0)
+        for name in running.keys() - crew.going.keys():
+            make(running.pop(name))  # those who read the tables find them, also when no row came
+
+
+def _at_once(environment: Environment) -> int:
+    return environment.engine.cores if isinstance(environment.engine, LocalEngine) else AT_ONCE
 
 
 def _ends(trigger: Trigger) -> bool:

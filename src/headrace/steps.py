@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ class Prepared:
     schema: StructType
     judged: bool
     native: bool  # written by Spark's own sink
-    complete: bool  # False when an input is an empty stand-in for a table that is still to be made
+    awaits: frozenset[str] = frozenset()  # tables still to be made, for which an empty stand-in is read
 
 
 def prepare(
@@ -52,9 +52,9 @@ def prepare(
         good = _call(step, _without_verdict(inputs))
     quality.judge_result(good, step.expect)  # in the batches it would come too late
     refuse_unsupported(frame, step)
-    complete = not any(read.table in to_come for read in step.reads.values())
+    awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, judged=judged)
-    return Prepared(step, writer.outputMode(step.output), good.schema, judged, native, complete)
+    return Prepared(step, writer.outputMode(step.output), good.schema, judged, native, awaits)
 
 
 def rehearse(
@@ -82,6 +82,21 @@ def rehearse(
     if problems:
         raise ConfigurationError.of(problems)
     return prepared
+
+
+def read_from_the_first(step: Step, tables: Collection[str]) -> Step:
+    """The step, reading tables that this run has made from their first version on.
+
+    Without being told, Delta first lists and sorts all files of a new stream's table (4.4.0): 1.2 s of a cold run.
+    """
+    chosen = {"startingVersion", "startingTimestamp"}
+    reads = {
+        name: read.model_copy(update={"options": {**read.options, "startingVersion": 0}})
+        if read.table in tables and not (read.static or read.changes or chosen & read.options.keys())
+        else read
+        for name, read in step.reads.items()
+    }
+    return step.model_copy(update={"reads": reads})
 
 
 def settings_of(step: Step) -> dict[str, Setting]:

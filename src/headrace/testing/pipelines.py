@@ -36,8 +36,9 @@ class PipelineRun:
         return self.table(name).collect()
 
     def quarantine(self, name: str) -> list[Row]:
-        """The rows that the table's step refused."""
-        return self.rows(name + QUARANTINE)
+        """The rows that the table's step refused; its table is made with the first of them."""
+        table = table_of(self.bundle.environment, name + QUARANTINE)
+        return table.read(self.spark).collect() if table.exists(self.spark) else []
 
     def total(self, step: str, what: str) -> int:
         """The sum of one count, like `rows`, `late` or `duplicates`, over the step's batches."""
