@@ -59,9 +59,9 @@ class BatchWriter:
     def __call__(self, batch: DataFrame, number: int) -> None:
         writer = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         stamp = Stamp(str(writer), number)
-        repeated = self._may_be_repeated and self._has(self._step.writes[0], batch, stamp)
+        repeated = self._has(self._step.writes[0], batch, stamp) if self._may_be_repeated else False
         self._may_be_repeated = True  # until it is done
-        keep = repeated or self._several() or self._had_remarks
+        keep = repeated is not False or self._several() or self._had_remarks
         with _kept(batch, wanted=keep) as arrived:
             counts, passes = self._write(arrived, stamp, repeated=repeated)
         self._may_be_repeated = False
@@ -72,8 +72,12 @@ class BatchWriter:
         # A merge reads its rows twice; a state store must not be run through twice.
         return len(self._step.writes) > 1 or self._step.writes[0].mode in ("upsert", "history")
 
-    def _write(self, arrived: DataFrame, stamp: Stamp, *, repeated: bool) -> tuple[Counts, int]:
-        """What was said of the rows, and how often the plan ran for it unless the batch is kept."""
+    def _write(self, arrived: DataFrame, stamp: Stamp, *, repeated: bool | None) -> tuple[Counts, int]:
+        """What was said of the rows, and how often the plan ran for it unless the batch is kept.
+
+        A batch that may be repeated, which nobody can say, is written: Delta skips it where it has it. Then no
+        observation would ever come, so what was said is counted apart, as with one that is repeated.
+        """
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
@@ -91,7 +95,9 @@ class BatchWriter:
             rows = self._transform(_good(watch(rows)))
         rows = _good(watch(quality.judge_result(rows, self._step.expect)))
         first, *others = self._step.writes
-        if repeated:
+        if repeated is None:
+            self._put(rows, first, stamp)
+        if repeated is not False:
             # The table has this batch: count anew, which also runs the plan once, as the state store insists (4.2.0).
             found = [frame.where(F.col(quality.VERDICT).isNotNull()).count() for frame, _ in watched]
             if not found:
@@ -105,7 +111,7 @@ class BatchWriter:
         counts = self._quarantine(remarks, stamp, repeated=repeated) if remarks else Counts()
         return counts, 1 + len(remarks)
 
-    def _has(self, sink: Sink, batch: DataFrame, stamp: Stamp) -> bool:
+    def _has(self, sink: Sink, batch: DataFrame, stamp: Stamp) -> bool | None:
         if not sink.table:
             return False
         return table_of(self._environment, sink.table).has_seen(batch.sparkSession, stamp.writer, stamp.batch)
@@ -120,7 +126,7 @@ class BatchWriter:
         else:
             raise ConfigurationError(f"a {sink.kind} cannot be one of several sinks", fix="give it a step of its own")
 
-    def _quarantine(self, remarks: list[DataFrame], stamp: Stamp, *, repeated: bool) -> Counts:
+    def _quarantine(self, remarks: list[DataFrame], stamp: Stamp, *, repeated: bool | None) -> Counts:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
@@ -135,11 +141,13 @@ class BatchWriter:
             for name in names
         ]
         table = quarantine_of(self._step, self._environment)
-        if table is None or (repeated and table.has_seen(verdicts.sparkSession, stamp.writer, stamp.batch)):
+        if table is None or repeated is not False:
             counted = verdicts.agg(*tally).collect()[0].asDict()
+            if table is not None:
+                stamp.append(_as_quarantined(_refused(verdicts), self._step.name, stamp.batch), table)
         else:
             observation = Observation()
-            refused = verdicts.observe(observation, *tally).where(F.size(f"{quality.VERDICT}.refused") > 0)
+            refused = _refused(verdicts.observe(observation, *tally))
             stamp.append(_as_quarantined(refused, self._step.name, stamp.batch), table)
             counted = observation.get
         per_kind = {
@@ -196,6 +204,12 @@ def _good(rows: DataFrame) -> DataFrame:
     if not quality.is_judged(rows):
         return rows
     return rows.where(~quality.is_bad()).drop(quality.VERDICT, quality.UNIQUE)
+
+
+def _refused(verdicts: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return verdicts.where(F.size(f"{quality.VERDICT}.refused") > 0)
 
 
 def _as_quarantined(refused: DataFrame, step: str, batch: int) -> DataFrame:

@@ -76,16 +76,21 @@ class Table:
         else:
             writer.saveAsTable(self.place)
 
-    def has_seen(self, spark: SparkSession, writer: str, batch: int) -> bool:
-        """Whether a write of this writer's batch is in the table already (asked of Delta's log, 4.4.0)."""
-        jvm: Any = spark._jvm
-        session: Any = spark._jsparkSession
-        none = getattr(jvm, "scala.None$").__getattr__("MODULE$")
-        place = self.place if self.by_path else self.delta(spark).detail().collect()[0]["location"]
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, place)
-        newest = log.update(False, none, none)
-        seen = newest.transactions().get(writer)
+    def has_seen(self, spark: SparkSession, writer: str, batch: int) -> bool | None:
+        """Whether a write of this writer's batch is in the table already; None where Delta's log cannot be asked."""
+        try:
+            log = self._log(spark)
+        except (AttributeError, NotImplementedError, TypeError):
+            return None  # Databricks has other classes, and its shared clusters no way to the JVM at all
+        none = getattr(spark._jvm, "scala.None$").__getattr__("MODULE$")
+        seen = log.update(False, none, none).transactions().get(writer)
         return bool(seen.isDefined() and seen.get() >= batch)
+
+    def _log(self, spark: SparkSession) -> Any:
+        """Delta's own log of the table (4.4.0)."""
+        place = self.place if self.by_path else self.delta(spark).detail().collect()[0]["location"]
+        deltalog = getattr(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
+        return deltalog.forTable(spark._jsparkSession, place)
 
 
 def table_of(environment: Environment, name: str) -> Table:
