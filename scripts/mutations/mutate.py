@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("src", "tests", "conf", "resources", "scripts", "databricks.yml", "pyproject.toml", "README.md")
+COPIED = (
+    "src",
+    "tests",
+    "conf",
+    "resources",
+    "scripts",
+    "databricks.yml",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "runtime.lock",
+)
 SECONDS = 600
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headrace.config.environments import environment_names
 from headrace.config.judging import QUARANTINE
+from headrace.config.load import Reading, in_order, read_bundle
 from headrace.config.locate import Lines, nearest
 from headrace.config.models import Bundle, Pipeline, Rule, Step
 from headrace.errors import ConfigurationError, Problem
@@ -52,6 +55,24 @@ def _read(step: Step) -> tuple[str, ...]:
 
 
 # ── Without importing ─────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the files alone show: what they say, what is wrong with them, what was not looked at."""
+
+    reading: Reading
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+
+def find_mistakes(root: Path, environment: str | None = None, values: Mapping[str, str] | None = None) -> Findings:
+    """Every mistake of the bundle, for one environment or, without its required values, for all of them."""
+    names = [environment] if environment else environment_names(root)
+    reading = read_bundle(root, names, values, lenient=environment is None)
+    said = list(examine(root, reading.located_steps()))
+    problems = in_order([*reading.problems, *(one for one in said if isinstance(one, Problem))])
+    return Findings(reading, tuple(problems), tuple(note for note in said if isinstance(note, str)))
 
 
 def check_transforms(bundle: Bundle) -> list[Problem]:

@@ -12,6 +12,7 @@ from headrace.errors import HeadraceError
 
 # Each is the function of that name in headrace.cli.<name>; the words are the first line of its help.
 COMMANDS = {
+    "build": "Build a release.",
     "check": "Find every mistake in the bundle without running it.",
     "doctor": "Say what this machine lacks.",
     "graph": "Show how a pipeline's steps hang together.",

@@ -22,27 +22,26 @@ if TYPE_CHECKING:
 @options.facts
 def check(environment: str | None, deep: bool, values: dict[str, str], start: Path, as_json: bool) -> None:
     """Find every mistake in the bundle without running it."""
-    from headrace.config.environments import environment_names
-    from headrace.config.load import find_root, in_order, read_bundle
-    from headrace.graph import examine
+    from headrace.config.load import find_root
+    from headrace.graph import find_mistakes
 
     root = find_root(start)
-    names = [environment] if environment else environment_names(root)
-    reading = read_bundle(root, names, values, lenient=environment is None)
-    said = list(examine(root, reading.located_steps()))
-    notes = [note for note in said if isinstance(note, str)]
-    problems = in_order([*reading.problems, *(problem for problem in said if isinstance(problem, Problem))])
+    found = find_mistakes(root, environment, values)
+    problems = list(found.problems)
     if deep and not problems:
         problems = _deep(root, environment or "local", values)
     if as_json:
-        facts = {"environments": names, "pipelines": [draft.name for draft in reading.drafts]}
-        _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=notes, **facts)
+        facts = {
+            "environments": [draft.name for draft in found.reading.environments],
+            "pipelines": [draft.name for draft in found.reading.drafts],
+        }
+        _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=found.notes, **facts)
         raise SystemExit(1 if problems else 0)
-    for note in notes:
+    for note in found.notes:
         click.echo(f"Note: {note}")
     if problems:
         raise ConfigurationError.of(problems)
-    click.echo(f"ok: {_summary(reading)}")
+    click.echo(f"ok: {_summary(found.reading)}")
 
 
 def _deep(root: Path, environment: str, values: dict[str, str]) -> list[Problem]:

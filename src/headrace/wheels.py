@@ -1,0 +1,110 @@
+"""Builds a bundle's wheel and names it after its content: the same bytes from the same tree, anywhere, any day."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from headrace.errors import ConfigurationError, SetupError
+
+HOOK = "import sys, importlib; print(importlib.import_module(sys.argv[1]).build_wheel(sys.argv[2]))"
+
+
+def build_wheel(root: Path, into: Path) -> Path:
+    """The wheel of the bundle's pyproject.toml, made by the build backend that it names."""
+    project = root / "pyproject.toml"
+    if not project.is_file():
+        raise ConfigurationError(
+            "the bundle has no pyproject.toml", where=str(root), fix="write one: a release carries a wheel"
+        )
+    told = tomllib.loads(project.read_text())
+    backend = told.get("build-system", {}).get("build-backend", "setuptools.build_meta")
+    done = subprocess.run(
+        [sys.executable, "-c", HOOK, backend, str(into)],
+        cwd=root,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1580601600"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        module = backend.partition(".")[0]
+        missing = f"No module named '{module}'" in done.stderr
+        last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it said nothing"
+        raise SetupError(
+            f"{backend} is not installed" if missing else f"the wheel cannot be built: {last}",
+            where=str(project),
+            fix=f"pip install {module}" if missing else "correct pyproject.toml or what it names",
+        )
+    return into / done.stdout.strip().splitlines()[-1]
+
+
+def name_after_content(wheel: Path, into: Path) -> Path:
+    """The wheel once more, its version followed by the hash of what it holds: 1.2.0 becomes 1.2.0+g1a2b3c4d."""
+    name, version, *tags = wheel.stem.split("-")
+    if "+" in version:
+        raise ConfigurationError(
+            f"the version {version} has a local part already",
+            where="pyproject.toml",
+            fix="leave it to the release, which puts the content's hash there",
+        )
+    files = dict(_files(wheel))
+    digest = hashlib.sha256()
+    for path, content in sorted(files.items()):
+        if not path.endswith(".dist-info/RECORD"):
+            digest.update(f"{path}\0{len(content)}\0".encode() + content)
+    stamped = f"{version}+g{digest.hexdigest()[:8]}"
+    before, after = f"{name}-{version}.dist-info/", f"{name}-{stamped}.dist-info/"
+    renamed = {path.replace(before, after, 1): content for path, content in files.items()}
+    told = renamed[f"{after}METADATA"].decode()
+    renamed[f"{after}METADATA"] = re.sub(r"^Version: .*$", f"Version: {stamped}", told, count=1, flags=re.M).encode()
+    renamed[f"{after}RECORD"] = _record(renamed, f"{after}RECORD")
+    named = into / "-".join([name, stamped, *tags])
+    named = named.with_name(f"{named.name}.whl")
+    _write(named, renamed)
+    return named
+
+
+def entry_points(wheel: Path) -> dict[str, dict[str, str]]:
+    """The wheel's entry points, by group."""
+    import configparser
+
+    for path, content in _files(wheel):
+        if path.endswith(".dist-info/entry_points.txt"):
+            parser = configparser.ConfigParser(delimiters=("=",))
+            parser.optionxform = str  # type: ignore[assignment, method-assign]
+            parser.read_string(content.decode())
+            return {group: dict(parser[group]) for group in parser.sections()}
+    return {}
+
+
+def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(wheel) as archive:
+        for path in archive.namelist():
+            if not path.endswith("/"):
+                yield path, archive.read(path)
+
+
+def _record(files: Mapping[str, bytes], own: str) -> bytes:
+    rows = []
+    for path, content in sorted(files.items()):
+        digest = urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        rows.append(f"{path},," if path == own else f"{path},sha256={digest},{len(content)}")
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+def _write(wheel: Path, files: Mapping[str, bytes]) -> None:
+    # Stored, not deflated: two versions of zlib may pack the same bytes otherwise.
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_STORED) as archive:
+        for path, content in sorted(files.items()):
+            entry = zipfile.ZipInfo(path)  # of the year 1980, whenever it is built
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content)
