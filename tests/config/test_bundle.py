@@ -81,7 +81,13 @@ def test_the_repository_has_the_same_targets_and_environments() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_the_files_say_the_answer_is_a_list_of_problems(seed: int, write_bundle: WriteBundle) -> None:
     chance = random.Random(seed)
-    files = ["conf/pipelines/orders.yml", "conf/local.yml", "conf/dev.yml", "databricks.yml", "resources/orders.job.yml"]
+    files = [
+        "conf/pipelines/orders.yml",
+        "conf/local.yml",
+        "conf/dev.yml",
+        "databricks.yml",
+        "resources/orders.job.yml",
+    ]
     texts = {name: (REPOSITORY / name).read_text() for name in files}
     for _ in range(25):
         name = chance.choice(files)

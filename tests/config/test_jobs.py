@@ -143,6 +143,21 @@ def changed(text: str, *changes: tuple[str, str]) -> str:
 SCHEDULE = "      schedule: {quartz_cron_expression: '0 0 6 * * ?', timezone_id: UTC}\n"
 CONTINUOUS = (SCHEDULE, "      continuous: {pause_status: UNPAUSED}\n")
 WORKERS = '            num_workers: "${var.workers}"\n'
+WHEEL = """\
+          python_wheel_task:
+            package_name: headrace
+            entry_point: bronze
+"""
+INDENTED = "".join(f"    {line}\n" for line in WHEEL.splitlines())
+LOOP = """\
+task_key: land
+          for_each_task:
+            inputs: "[1, 2]"
+            concurrency: 2
+            task:
+              task_key: land_one
+              job_cluster_key: mian
+"""
 MINE = '{user: "${workspace.current_user.short_name}"}'
 
 CASES: dict[str, dict[str, str]] = {
@@ -272,6 +287,9 @@ CASES: dict[str, dict[str, str]] = {
     "two_jobs_run_one_step": {
         "resources/more.yml": JOB.replace("    orders:\n", "    again:\n").replace("count", "counts", 1)
     },
+    "a_loop_runs_one_step": job(
+        (LANDS + WHEEL, LOOP + INDENTED), ("            named", "                named"), of=ONE_TASK
+    ),
     # Secrets
     "secret_in_a_job": job(
         (
@@ -280,6 +298,11 @@ CASES: dict[str, dict[str, str]] = {
         ),
         ("      permissions:", "      parameters: [{name: api_key, default: abc}]\n      permissions:"),
         ("--step=count", "--step=count, --value=secret=abc"),
+    ),
+    "secret_in_a_variable": databricks(
+        ("  workers: 1", "  workers: 1\n  password: abc\n  shop_token:"),
+        ("{workers: {default: 4}}", "{workers: 4, shop_token: {default: abc}}"),
+        ("    variables: {user:", '    variables: {shop_token: "{{secrets/shop/token}}", user:'),
     ),
     "secret_in_conf": {
         "conf/prod.yml": changed(PROD, ("{kind: rate}", "{kind: rate, options: {kafka.sasl.jaas.config: abc}}"))

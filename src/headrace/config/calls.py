@@ -34,20 +34,23 @@ class Call:
     """A task that calls one of our entry points."""
 
     job: Job
-    number: int
+    at: KeyPath  # where the task is written, below the job
+    outer: Mapping[str, Any]  # the loop that the task stands in, else the task itself
     task: Mapping[str, Any]
     entry_point: str
     given: tuple[Given, ...]
 
     @property
-    def at(self) -> KeyPath:
-        """Where the task is written, below the job."""
-        return ("tasks", self.number)
+    def key(self) -> str:
+        """The key of the task, or of the loop that it stands in."""
+        return str(self.outer.get("task_key"))
 
     @property
-    def key(self) -> str:
-        """The task's key."""
-        return str(self.task.get("task_key"))
+    def at_once(self) -> int:
+        """How many runs of the task there may be at once."""
+        loop = self.outer.get("for_each_task") if self.outer is not self.task else None
+        count = loop.get("concurrency", 1) if isinstance(loop, dict) else 1
+        return count if isinstance(count, int) else 1
 
     def one(self, name: str) -> Given | None:
         """A parameter that counts once: of several the last."""
@@ -71,9 +74,10 @@ class Call:
 
 def calls_of(job: Job) -> list[Call]:
     """The tasks that call our entry points, in the order of the file."""
+    outer = dict(job.tasks)
     return [
-        Call(job, number, task, wheel["entry_point"], tuple(_given(wheel, ("tasks", number, WHEEL))))
-        for number, task in job.tasks
+        Call(job, at, outer[int(at[1])], task, wheel["entry_point"], tuple(_given(wheel, (*at, WHEEL))))
+        for at, task in job.work
         if isinstance(wheel := task.get(WHEEL), dict)
         and is_ours(str(wheel.get("package_name", "")))
         and isinstance(wheel.get("entry_point"), str)

@@ -60,6 +60,17 @@ class Job:
             if isinstance(task, dict)
         ]
 
+    @property
+    def work(self) -> list[tuple[KeyPath, dict[str, Any]]]:
+        """What is run, each with its place: the tasks, and for a loop the task inside of it."""
+        found: list[tuple[KeyPath, dict[str, Any]]] = []
+        for number, task in self.tasks:
+            found.append((("tasks", number), task))
+            loop = task.get("for_each_task")
+            if isinstance(loop, dict) and isinstance(loop.get("task"), dict):
+                found.append((("tasks", number, "for_each_task", "task"), loop["task"]))
+        return found
+
     def where(self, *path: str | int) -> str:
         """file:line of one of its keys."""
         return self.lines.where("resources", "jobs", self.key, *path)

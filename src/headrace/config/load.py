@@ -10,7 +10,7 @@ from headrace.config.bundle import Resources, read_resources
 from headrace.config.checks.deployment import Jobs, check_deployment
 from headrace.config.checks.environments import check_environment
 from headrace.config.checks.places import check_places
-from headrace.config.checks.secrets import check_environment_secrets, check_step_secrets
+from headrace.config.checks.secrets import check_environment_secrets, check_step_secrets, check_variable_secrets
 from headrace.config.checks.sharing import check_root_paths, check_sharing
 from headrace.config.checks.steps import check_steps
 from headrace.config.checks.tables import check_tables
@@ -103,6 +103,7 @@ def read_bundle(
     known = environment_names(root)
     problems += check_targets(resources, environments, known)
     problems += check_root_paths(resources.targets, resources.lines)
+    problems += check_variable_secrets(resources.targets, resources.lines)
     problems += check_sharing(environments, resources.targets)
     for draft in drafts:
         problems += check_step_secrets(draft)

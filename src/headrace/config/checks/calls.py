@@ -19,7 +19,7 @@ PERSON = "${workspace.current_user."
 
 def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
     """The entry points that the wheels do not have."""
-    for number, task in job.tasks:
+    for at, task in job.work:
         wheel = task.get(WHEEL)
         if not isinstance(wheel, dict):
             continue
@@ -30,8 +30,7 @@ def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
         if known is not None and name not in known:
             message = f"calls '{name}', which is no entry point of the package {package}"
             fix = nearest(str(name), known, "add it to pyproject.toml: [project.scripts]" if not known else "")
-            at = ("tasks", number, WHEEL, "entry_point")
-            yield job.problem(at, message, fix)
+            yield job.problem((*at, WHEEL, "entry_point"), message, fix)
 
 
 def check_calls(

@@ -25,8 +25,8 @@ def check_clusters(job: Job) -> Iterator[Problem]:
     """The clusters and environments of tasks that are not defined, and the clusters that cannot start."""
     for key, listed in DEFINED.items():
         yield from _defined(job, key, listed)
-    for number, task in job.tasks:
-        yield from _cluster(job, task.get("new_cluster"), ("tasks", number, "new_cluster"))
+    for at, task in job.work:
+        yield from _cluster(job, task.get("new_cluster"), (*at, "new_cluster"))
     for number, one in _entries(job, "job_clusters"):
         yield from _cluster(job, one.get("new_cluster"), ("job_clusters", number, "new_cluster"))
 
@@ -40,12 +40,12 @@ def _defined(job: Job, key: str, listed: str) -> Iterator[Problem]:
             yield job.problem((listed, number, key), "has the key of another", fix)
         elif isinstance(name, str):
             first[name] = number
-    for number, task in job.tasks:
+    for at, task in job.work:
         name = task.get(key)
         if isinstance(name, str) and not isinstance(name, Unresolved) and name not in first:
             fix = nearest(name, first, f"define it under {listed}" if not first else "")
             message = f"uses the {key} '{name}', which is not defined"
-            yield job.problem(("tasks", number, key), message, fix)
+            yield job.problem((*at, key), message, fix)
 
 
 def _cluster(job: Job, cluster: Any, at: KeyPath) -> Iterator[Problem]:

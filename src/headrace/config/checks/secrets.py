@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headrace.config.environments import EnvironmentDraft
-from headrace.config.jobs import Job
-from headrace.config.locate import KeyPath, in_words
+from headrace.config.jobs import Job, Target
+from headrace.config.locate import KeyPath, Lines, in_words
 from headrace.config.pipelines import Draft
 from headrace.errors import Problem
 
@@ -30,6 +30,16 @@ def check_job_secrets(job: Job) -> Iterator[Problem]:
     """The keys of a job that hold a secret as plain text."""
     for at, key in _written_out(job.body, ()):
         yield job.problem(at, f"has a secret written out at '{key}'", IN_JOBS)
+
+
+def check_variable_secrets(targets: Mapping[str, Target], lines: Lines) -> Iterator[Problem]:
+    """The variables of databricks.yml whose value is a secret as plain text."""
+    for name, target in targets.items():
+        for variable, value in target.variables.items():
+            if _is_secret(variable, value):
+                at: KeyPath = ("targets", name, "variables", variable)
+                where = lines.where(*(at if at in lines.of else ("variables", variable)))
+                yield Problem(where, f"variable '{variable}' is a secret that is written out", IN_JOBS)
 
 
 def check_environment_secrets(environment: EnvironmentDraft) -> Iterator[Problem]:

@@ -20,12 +20,14 @@ def check_writers(jobs: Sequence[Job], drafts: Mapping[str, Draft]) -> Iterator[
     """The steps that two tasks of one target may run at once: two writers on one checkpoint."""
     calls = [call for job in jobs for call in calls_of(job)]
     for number, call in enumerate(calls):
+        if call.at_once > 1 and (steps := call.steps(drafts)):
+            message = f"runs {_words_of(steps)} {call.at_once} times at once"
+            yield call.job.problem((*call.at[:3], "concurrency"), message, "take concurrency out: it is 1 by itself")
         for other in calls[:number]:
             both = [step for step in call.steps(drafts) if step in other.steps(drafts)]
             if both and _place(call) == _place(other) and not _one_after_the_other(call, other):
-                steps = f"step{'s' if len(both) > 1 else ''} {', '.join(repr(step) for step in both)}"
                 same = call.job.key == other.job.key
-                message = f"runs {steps} at once with task '{other.key}'" + (
+                message = f"runs {_words_of(both)} at once with task '{other.key}'" + (
                     "" if same else f" of job '{other.job.key}'"
                 )
                 fix = f"run a step in one task; the other is at {other.job.where(*other.at)}"
@@ -36,11 +38,11 @@ def check_writers(jobs: Sequence[Job], drafts: Mapping[str, Draft]) -> Iterator[
 
 def check_serverless(job: Job, drafts: Mapping[str, Draft], environment: EnvironmentDraft | None) -> Iterator[Problem]:
     """The serverless tasks whose triggers do not end: serverless allows available_now and once only."""
-    for number, task in job.tasks:
+    for at, task in job.work:
         if is_serverless(task) and "continuous" in job.body:
             fix = "give the job a schedule, or the task a cluster"
             told = "runs serverless, but the job is continuous"
-            yield job.problem(("tasks", number), told, fix)
+            yield job.problem(at, told, fix)
     if environment is None or environment.environment is None:
         return
     for call in calls_of(job):
@@ -78,6 +80,10 @@ def _one_after_the_other(call: Call, other: Call) -> bool:
         return reached
 
     return call.key in before(other.key) or other.key in before(call.key)
+
+
+def _words_of(steps: Sequence[str]) -> str:
+    return f"step{'s' if len(steps) > 1 else ''} {', '.join(repr(step) for step in steps)}"
 
 
 def _words(trigger: Trigger) -> str:
