@@ -148,7 +148,7 @@ def test_check_imports_no_spark_and_nothing_of_the_users() -> None:
     done = _python("-X", "importtime", "-m", "headrace", "check")
     assert (done.returncode, done.stdout) == (0, "ok: 1 pipeline, 4 steps, 4 environments\n")
     imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
-    assert not imported & {"pyspark", "headrace_shop", "rich", "py4j"}
+    assert not imported & {"pyspark", "headrace_shop", "rich", "py4j", "databricks"}
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:

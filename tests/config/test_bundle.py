@@ -28,7 +28,9 @@ include: [resources/*.yml]
 targets:
   dev: {mode: development}
 """
-JOB = "resources: {jobs: {orders: {name: orders, schedule: {quartz_cron_expression: 0 0 12 * * ?, on: yes}}}}\n"
+# Old readers of YAML see `yes` as true; Databricks' reads text, and so do we.
+TASKS = "tasks: [{task_key: a, existing_cluster_id: b, notebook_task: {notebook_path: /c}}]"
+JOB = f"resources: {{jobs: {{orders: {{name: orders, tags: {{on: yes}}, {TASKS}}}}}}}\n"
 WHOLE = {"conf/dev.yml": DEV, "databricks.yml": DATABRICKS, "resources/orders.job.yml": JOB}
 
 CASES: dict[str, dict[str, str | None]] = {
@@ -44,7 +46,7 @@ CASES: dict[str, dict[str, str | None]] = {
     "wrong_shapes": {"databricks.yml": "bundle: shop\ninclude: a\ntargets: [dev]\nresources: []\n"},
     "unknown_mode": {"databricks.yml": DATABRICKS.replace("development", "develop")},
     "job_written_twice": {"resources/again.yml": JOB},
-    "duplicate_key_in_a_job": {"resources/orders.job.yml": "resources: {jobs: {orders: {name: a, name: b}}}\n"},
+    "duplicate_key_in_a_job": {"resources/orders.job.yml": JOB.replace("name: orders", "name: a, name: b")},
     "broken_resources": {"resources/orders.job.yml": "resources: {\n"},
     "shared_by_everybody": {"conf/dev.yml": DEV.replace("${user}", "all")},
     "value_not_required": {"conf/dev.yml": DEV.replace("{required: true}", "ann")},
@@ -60,25 +62,32 @@ def test_bad_databricks_yml(case: str, write_bundle: WriteBundle, golden: Golden
 
 def test_the_part_that_is_read(write_bundle: WriteBundle) -> None:
     bundle = load_bundle(write_bundle(WHOLE), "dev", {"user": "ann"})
-    assert (bundle.name, bundle.jobs) == ("shop", ("orders",))
+    assert (bundle.name, [job.key for job in bundle.jobs["dev"]]) == ("shop", ["orders"])
+    assert bundle.jobs["dev"][0].body["tags"] == {"on": "yes"}
     assert {name: target.mode for name, target in bundle.targets.items()} == {"dev": "development"}
 
 
 def test_a_bundle_for_this_machine_needs_no_databricks_yml(write_bundle: WriteBundle) -> None:
     bundle = load_bundle(write_bundle({}))
-    assert (bundle.name, bundle.targets, bundle.jobs) == ("shop", {}, ())
+    assert (bundle.name, bundle.targets, bundle.jobs) == ("shop", {}, {})
 
 
 def test_the_repository_has_the_same_targets_and_environments() -> None:
     bundle = load_bundle(REPOSITORY)
     assert {*bundle.targets, "local"} == {path.stem for path in (REPOSITORY / "conf").glob("*.yml")}
-    assert bundle.jobs == ("orders",)
+    assert [job.key for job in load_bundle(REPOSITORY, "prod").jobs["prod"]] == ["orders"]
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_the_files_say_the_answer_is_a_list_of_problems(seed: int, write_bundle: WriteBundle) -> None:
     chance = random.Random(seed)
-    files = ["conf/pipelines/orders.yml", "conf/local.yml", "conf/dev.yml", "databricks.yml"]
+    files = [
+        "conf/pipelines/orders.yml",
+        "conf/local.yml",
+        "conf/dev.yml",
+        "databricks.yml",
+        "resources/orders.job.yml",
+    ]
     texts = {name: (REPOSITORY / name).read_text() for name in files}
     for _ in range(25):
         name = chance.choice(files)

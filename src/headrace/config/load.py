@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.config.bundle import Resources, read_resources
+from headrace.config.checks.deployment import Jobs, check_deployment
 from headrace.config.checks.environments import check_environment
 from headrace.config.checks.places import check_places
+from headrace.config.checks.secrets import check_environment_secrets, check_step_secrets, check_variable_secrets
+from headrace.config.checks.sharing import check_root_paths, check_sharing
 from headrace.config.checks.steps import check_steps
 from headrace.config.checks.tables import check_tables
 from headrace.config.checks.targets import check_targets
@@ -50,6 +53,7 @@ class Reading:
     resources: Resources
     drafts: list[Draft]
     environments: list[EnvironmentDraft]
+    jobs: Jobs
     problems: list[Problem]
 
     def located_steps(self) -> Iterator[tuple[Lines, Step]]:
@@ -68,7 +72,7 @@ class Reading:
                 pipelines=pipelines,
                 environment=draft.environment,
                 targets=self.resources.targets,
-                jobs=tuple(self.resources.jobs),
+                jobs=self.jobs,
                 lines={lines.file: lines for lines in (draft.lines, *(one.lines for one in self.drafts))},
             )
             for draft in self.environments
@@ -96,12 +100,22 @@ def read_bundle(
         declared = {name for environment in environments for name in environment.values.declared}
         problems += [_undeclared(name, declared) for name in given if name not in declared]
     problems += check_steps(drafts)
-    problems += check_targets(resources, environments, environment_names(root))
+    known = environment_names(root)
+    problems += check_targets(resources, environments, known)
+    problems += check_root_paths(resources.targets, resources.lines)
+    problems += check_variable_secrets(resources.targets, resources.lines)
+    problems += check_sharing(environments, resources.targets)
+    for draft in drafts:
+        problems += check_step_secrets(draft)
     for environment in environments:
+        problems += check_environment_secrets(environment)
         problems += check_environment(environment, resources.targets)
         problems += check_tables(drafts, environment)
         problems += check_places(drafts, environment)
-    return Reading(root, resources, drafts, environments, problems)
+    # A target without an environment is read with any of the others.
+    targets = [name for name in resources.targets if name in names or name not in known]
+    jobs, found = check_deployment(root, resources, targets, drafts, environments, known)
+    return Reading(root, resources, drafts, environments, jobs, problems + found)
 
 
 def _not_read(root: Path) -> list[Problem]:

@@ -18,9 +18,10 @@ NAMED = {
     "values": "value",
     "triggers": "trigger of",
     "targets": "target",
+    "variables": "variable",
     "jobs": "job",
 }
-NUMBERED = {"expect": "rule", "writes": "sink"}
+NUMBERED = {"expect": "rule", "writes": "sink", "tasks": "task", "job_clusters": "job cluster"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def in_words(path: KeyPath) -> str:
     """('steps', 'a', 'reads', 'b', 'watermark') -> "step 'a', input 'b', watermark"."""
     words: list[str] = []
     before: str | int | None = None
-    for key in path:
+    for key in path[1:] if path[:2] == ("resources", "jobs") else path:
         if before in NAMED:
             words[-1] = f"{NAMED[str(before)]} '{key}'"
             before = None

@@ -21,6 +21,7 @@ from pydantic import (
     Tag,
 )
 
+from headrace.config.jobs import Job, Target
 from headrace.config.locate import Lines
 
 T = TypeVar("T")
@@ -299,13 +300,6 @@ class Environment(Model):
 # ── The whole ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Target(Model):
-    """The part of a target in databricks.yml that is read: its mode."""
-
-    name: str
-    mode: Literal["development", "production"] | None = None
-
-
 class Bundle(Model):
     """Everything that the files of one bundle say, for one environment."""
 
@@ -314,7 +308,7 @@ class Bundle(Model):
     pipelines: dict[str, Pipeline]
     environment: Environment
     targets: dict[str, Target] = {}
-    jobs: tuple[str, ...] = ()
+    jobs: dict[str, tuple[Job, ...]] = Field(default={}, repr=False)  # by target
     lines: dict[str, Lines] = Field(default={}, exclude=True, repr=False)
 
     @property

@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from headrace.config.environments import EnvironmentDraft, is_absolute, places
+from headrace.config.jobs import Target
 from headrace.config.locate import KeyPath, in_words
-from headrace.config.models import Environment, FileSource, KafkaSource, Target
+from headrace.config.models import Environment, FileSource, KafkaSource
 from headrace.config.values import references
 from headrace.errors import Problem
 
@@ -23,7 +24,7 @@ def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) ->
         if draft.environment.engine.kind == "databricks":
             found += _relative(draft)
     target = targets.get(draft.name)
-    if draft.raw and target is not None and target.mode == "development":
+    if draft.raw and target is not None and target.is_development:
         found += _personal(draft)
     return [Problem(draft.lines.where(*path), f"{in_words(path)}: {message}", fix) for path, message, fix in found]
 

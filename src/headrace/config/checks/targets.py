@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.config.bundle import FILE, Resources
+from headrace.config.checks.people import check_target_people
 from headrace.config.environments import EnvironmentDraft
 from headrace.config.locate import nearest
 from headrace.errors import Problem
@@ -20,7 +21,14 @@ def check_targets(resources: Resources, read: list[EnvironmentDraft], names: lis
             for draft in read
             if draft.environment is not None and draft.environment.engine.kind == "databricks"
         ]
-    problems = []
+    problems = list(check_target_people(resources.targets, resources.lines))
+    defaults = [name for name, target in resources.targets.items() if target.default]
+    for name in defaults[1:]:
+        where = resources.lines.where("targets", name, "default")
+        problems.append(Problem(where, f"target '{name}' is a default too", f"keep one: '{defaults[0]}' is one"))
+    if resources.jobs and not resources.targets:
+        job = next(iter(resources.jobs.values()))
+        problems.append(Problem(job.where(), f"job '{job.key}' has no target", f"add one to {FILE}: targets: {{…}}"))
     for name in resources.targets:
         where = resources.lines.where("targets", name)
         if name == "local":
