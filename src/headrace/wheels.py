@@ -73,19 +73,6 @@ def name_after_content(wheel: Path, into: Path) -> Path:
     return named
 
 
-def entry_points(wheel: Path) -> dict[str, dict[str, str]]:
-    """The wheel's entry points, by group."""
-    import configparser
-
-    for path, content in _files(wheel):
-        if path.endswith(".dist-info/entry_points.txt"):
-            parser = configparser.ConfigParser(delimiters=("=",))
-            parser.optionxform = str  # type: ignore[assignment, method-assign]
-            parser.read_string(content.decode())
-            return {group: dict(parser[group]) for group in parser.sections()}
-    return {}
-
-
 def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(wheel) as archive:
         for path in archive.namelist():
