@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,7 @@ class Crew:
     pipeline: str
     recorder: Recorder
     stop: threading.Event
-    failed: list[StepError] = field(default_factory=list)
+    failed: dict[str, StepError] = field(default_factory=dict)
     going: dict[str, tuple[steps.Prepared, StreamingQuery]] = field(default_factory=dict)
     completed: dict[str, steps.Prepared] = field(default_factory=dict)
 
@@ -74,10 +74,11 @@ class Crew:
             self.recorder.wait(str(query.runId))
         self.going.clear()
 
-    def tell(self) -> None:
-        """Raises the failures of steps that let the others go on."""
+    def tell(self, order: Iterable[str]) -> None:
+        """Raises the failures of steps that let the others go on, in the order of the steps."""
         if self.failed:
-            raise StepError.of([problem for error in self.failed for problem in error.problems])
+            failed = [self.failed[name] for name in order if name in self.failed]
+            raise StepError.of([problem for error in failed for problem in error.problems])
 
     def _start(self, ready: steps.Prepared, trigger: Trigger, lesser: Mapping[str, Setting]) -> StreamingQuery:
         """Starts the step's query under its own settings, in its own scheduler pool."""
@@ -113,7 +114,7 @@ class Crew:
         self.recorder.say("step failed", ready.step.name, failed.problems[0].message)
         if ready.step.on_failure == "stop":
             raise failed
-        self.failed.append(failed)
+        self.failed[ready.step.name] = failed
 
 
 def _has_ended(query: StreamingQuery, *, within: float) -> bool:

@@ -97,7 +97,7 @@ def _work(crew: Crew, prepared: Sequence[steps.Prepared], *, follow: bool, once:
             crew.look_after(LOOK)
     finally:
         crew.rest()
-    crew.tell()
+    crew.tell(ready.step.name for ready in prepared)
 
 
 def _begin(crew: Crew, prepared: Sequence[steps.Prepared], triggers: Mapping[str, Trigger]) -> None:
