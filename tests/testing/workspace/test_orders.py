@@ -1,11 +1,15 @@
-"""This repository's own wheel and bundle in a workspace: uploaded as they are, run by the job, rows counted."""
+"""This repository's own wheel and bundle in a workspace: uploaded as they are, run by jobs, rows counted."""
 
 from __future__ import annotations
 
+import io
+import json
 import subprocess
 import sys
-from collections import Counter
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,28 +18,56 @@ from deltalake import DeltaTable
 
 from headrace.testing.workspace import LocalWorkspace
 from headrace_shop.sample import make_sample
-from processes import ROOT
-from workspaces import create, end_of, job, start, task_of
+from processes import ROOT, wait_until
+from workspaces import create, end_of, job, reset, start
 
 RELEASE = "/Workspace/Shared/shop/releases/1"
-STAGING = """\
-engine: {kind: databricks}
-tables: {catalog: staging, schema: shop}
-checkpoints: /Volumes/staging/shop/checkpoints
-trigger: available_now
+ENVIRONMENT = """\
+engine: {{kind: databricks}}
+tables: {{catalog: {name}, schema: shop}}
+checkpoints: /Volumes/{name}/shop/checkpoints
+trigger: {trigger}
 sources:
-  orders: {kind: files, format: json, path: /Volumes/staging/shop/data/orders}
-  customers: {kind: files, format: csv, path: /Volumes/staging/shop/data/customers, options: {header: true}}
+  orders: {{kind: files, format: json, path: /Volumes/{name}/shop/data/orders}}
+  customers: {{kind: files, format: csv, path: /Volumes/{name}/shop/data/customers, options: {{header: true}}}}
 """
+TRIGGERS = {"staging": "available_now", "prod": "{every: 1 second}"}
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("wheel")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWorkspace]:
+    """The release uploaded, and sample data in the volumes of two environments."""
+    place = tmp_path_factory.mktemp("orders")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (built,) = place.glob("*.whl")
-    return built
+    (wheel,) = place.glob("*.whl")
+    sample = make_sample(place / "data", orders=300, customers=20, files=3, pace=10)
+    with LocalWorkspace(place / "workspace") as running:
+        client = running.client()
+        upload(client, f"{RELEASE}/wheels/{wheel.name}", marked(wheel))
+        for file in (*(ROOT / "conf").rglob("*.yml"), ROOT / "databricks.yml", *(ROOT / "resources").glob("*.yml")):
+            content = file.read_bytes()
+            if file.stem in TRIGGERS:
+                content = ENVIRONMENT.format(name=file.stem, trigger=TRIGGERS[file.stem]).encode()
+            upload(client, f"{RELEASE}/{file.relative_to(ROOT).as_posix()}", content)
+        for name, source in (("orders", sample.orders), ("customers", sample.customers)):
+            for environment in TRIGGERS:
+                directory = f"/Volumes/{environment}/shop/data/{name}"
+                client.files.create_directory(directory)
+                for file in source.glob("*"):
+                    with file.open("rb") as opened:
+                        client.files.upload(f"{directory}/{file.name}", opened)
+        yield running
+
+
+def marked(wheel: Path) -> bytes:
+    """The wheel, whose entry points say where they were imported from."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(wheel) as built, zipfile.ZipFile(content, "w") as changed:
+        for name in built.namelist():
+            mark = b'\nprint("imported from", __file__)\n' if name == "headrace/entry_points.py" else b""
+            changed.writestr(name, built.read(name) + mark)
+    return content.getvalue()
 
 
 def upload(client: WorkspaceClient, path: str, content: bytes) -> None:
@@ -43,47 +75,49 @@ def upload(client: WorkspaceClient, path: str, content: bytes) -> None:
     client.api_client.do("POST", f"/api/2.0/workspace-files/import-file{path}", data=content)
 
 
-def test_the_orders_pipeline_runs_layer_by_layer(wheel: Path, tmp_path: Path) -> None:
-    sample = make_sample(tmp_path / "data", orders=300, customers=20, files=3, pace=10)
-    with LocalWorkspace(tmp_path / "workspace") as workspace:
-        client = workspace.client()
-        library = f"{RELEASE}/wheels/{wheel.name}"
-        upload(client, library, wheel.read_bytes())
-        for file in (*(ROOT / "conf").rglob("*.yml"), ROOT / "databricks.yml", *(ROOT / "resources").glob("*.yml")):
-            content = STAGING.encode() if file.name == "staging.yml" else file.read_bytes()
-            upload(client, f"{RELEASE}/{file.relative_to(ROOT).as_posix()}", content)
-        for name, source in (("orders", sample.orders), ("customers", sample.customers)):
-            client.files.create_directory(f"/Volumes/staging/shop/data/{name}")
-            for file in source.glob("*"):
-                with file.open("rb") as content:
-                    client.files.upload(f"/Volumes/staging/shop/data/{name}/{file.name}", content)
-
-        run = start(client, create(client, _layers(library)))
-        result = end_of(client, run)
-        told = client.jobs.get_run(run)
-        outputs = {key: client.jobs.get_run_output(task_of(told, key).run_id) for key in ("bronze", "silver", "gold")}
-        assert result == "SUCCESS", outputs
-        assert "bronze_orders" in (outputs["bronze"].logs or "")
-
-        rows = Counter()
-        for table in ("bronze_orders", "silver_orders", "gold_revenue"):
-            place = workspace.directory / "tables" / "staging" / "shop" / table
-            rows[table] = DeltaTable(str(place)).to_pyarrow_table().num_rows
-        assert rows["bronze_orders"] == rows["silver_orders"] > 250
-        assert rows["gold_revenue"] > 0
-        assert (workspace.directory / "Volumes/staging/shop/checkpoints/orders/bronze_orders").is_dir()
-        conf = workspace.directory / f"{RELEASE[1:]}/conf/staging.yml"
-        assert yaml.safe_load(conf.read_text())["tables"] == {"catalog": "staging", "schema": "shop"}
-
-
-def _layers(library: str) -> dict[str, object]:
-    definition = job("bronze", "silver", "gold")
-    for task, before in zip(definition["tasks"], (None, "bronze", "silver"), strict=True):
-        task["libraries"] = [{"whl": library}]
-        task["python_wheel_task"] |= {
-            "package_name": "headrace",
-            "named_parameters": {"pipeline": "orders", "env": "staging", "conf": f"{RELEASE}/conf"},
-        }
-        if before:
-            task["depends_on"] = [{"task_key": before}]
+def orders(workspace: LocalWorkspace, environment: str, **settings: Any) -> dict[str, Any]:
+    """The job, with the release's wheel and configuration."""
+    definition = job("run", **settings)
+    (wheel,) = (workspace.directory / RELEASE[1:] / "wheels").iterdir()
+    (task,) = definition["tasks"]
+    task["libraries"] = [{"whl": f"{RELEASE}/wheels/{wheel.name}"}]
+    parameters = {"pipeline": "orders", "env": environment, "conf": f"{RELEASE}/conf"}
+    task["python_wheel_task"] = {"package_name": "headrace", "entry_point": "run", "named_parameters": parameters}
     return definition
+
+
+def rows(workspace: LocalWorkspace, environment: str, table: str) -> int:
+    place = str(workspace.directory / "tables" / environment / "shop" / table)
+    return DeltaTable(place).to_pyarrow_table().num_rows if DeltaTable.is_deltatable(place) else 0
+
+
+def directory_of(workspace: LocalWorkspace, run: int) -> Path:
+    (task,) = workspace.client().jobs.get_run(run).tasks or []
+    return workspace.directory / "runs" / str(task.run_id)
+
+
+def test_the_pipeline_runs_over_what_is_there(workspace: LocalWorkspace) -> None:
+    client = workspace.client()
+    run = start(client, create(client, orders(workspace, "staging")))
+    result = end_of(client, run)
+    output = client.jobs.get_run_output(run)
+    assert result == "SUCCESS", output
+    assert "bronze_orders" in (output.logs or "")
+    assert rows(workspace, "staging", "bronze_orders") == rows(workspace, "staging", "silver_orders") > 250
+    assert rows(workspace, "staging", "gold_revenue") > 0
+    assert (workspace.directory / "Volumes/staging/shop/checkpoints/orders/bronze_orders").is_dir()
+    conf = workspace.directory / RELEASE[1:] / "conf" / "staging.yml"
+    assert yaml.safe_load(conf.read_text())["tables"] == {"catalog": "staging", "schema": "shop"}
+    assert f"imported from {directory_of(workspace, run)}/site/headrace/entry_points.py" in (output.logs or "")
+
+
+def test_a_continuous_run_ends_at_a_batch_when_it_is_cancelled(workspace: LocalWorkspace) -> None:
+    client = workspace.client()
+    number = create(client, orders(workspace, "prod", continuous={"pause_status": "UNPAUSED"}))
+    (run,) = [each.run_id or 0 for each in client.jobs.list_runs(job_id=number)]
+    wait_until(lambda: rows(workspace, "prod", "gold_revenue") > 0, "rows in the last table")
+    reset(client, number, orders(workspace, "prod", continuous={"pause_status": "PAUSED"}))
+    client.jobs.cancel_run(run)
+    assert end_of(client, run) == "CANCELED"
+    assert rows(workspace, "prod", "bronze_orders") == rows(workspace, "prod", "silver_orders") > 250
+    assert json.loads((directory_of(workspace, run) / "result.json").read_text()) == {"error": "", "trace": ""}

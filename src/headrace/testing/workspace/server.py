@@ -59,7 +59,7 @@ class Server(ThreadingHTTPServer):
 
     def start(self) -> None:
         """Answers from now on, in threads of its own."""
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self) -> None:
         """Takes no more calls, and cuts the connections that clients keep open."""
