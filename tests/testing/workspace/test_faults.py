@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import requests
 from databricks.sdk import WorkspaceClient
 from databricks.sdk.errors import NotFound
 
@@ -67,14 +71,26 @@ def test_calls_are_numbered_and_told_around_their_effect(client: WorkspaceClient
 
 
 def test_who_calls_must_be_told_and_what_is_called_must_be_there(workspace: LocalWorkspace) -> None:
-    import requests
-
     assert requests.get(f"{workspace.url}/api/2.2/jobs/list", timeout=10).status_code == 401
     with pytest.raises(NotFound, match="No API found"):
         workspace.client().api_client.do("GET", "/api/2.0/clusters/list")
 
 
-def test_a_taken_port_is_told(workspace: LocalWorkspace, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_taken_port_is_told(workspace: LocalWorkspace, tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    port = workspace.url.rpartition(":")[2]
+    for _ in range(2):  # and the directory is free again
+        with pytest.raises(SetupError) as refused:
+            LocalWorkspace(tmp_path / "other", int(port)).start()
+        golden("workspace/taken_port", str(refused.value).replace(port, "PORT"))
+
+
+def test_half_a_call_is_none(client: WorkspaceClient, workspace: LocalWorkspace) -> None:
     port = int(workspace.url.rpartition(":")[2])
-    with pytest.raises(SetupError, match=f"port {port}"):
-        LocalWorkspace(tmp_path_factory.mktemp("other"), port).start()
+    for head in (b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n9\r\n"):
+        with socket.create_connection(("127.0.0.1", port)) as dying:
+            path = b"/api/2.0/workspace-files/import-file/Shared/half"
+            dying.sendall(b"POST " + path + b" HTTP/1.1\r\nAuthorization: Bearer me\r\n" + head + b"half")
+            dying.shutdown(socket.SHUT_WR)
+            assert dying.recv(1) == b""
+    assert workspace.faults.calls == []
+    assert list(client.workspace.list("/Shared")) == []

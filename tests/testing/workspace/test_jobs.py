@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from databricks.sdk import WorkspaceClient
-from databricks.sdk.errors import InvalidParameterValue, ResourceDoesNotExist
+from databricks.sdk.errors import BadRequest, InvalidParameterValue, ResourceDoesNotExist
 from databricks.sdk.service.jobs import JobSettings, PauseStatus, Task
 
 from headrace.testing.workspace import LocalWorkspace
@@ -91,8 +91,11 @@ def test_the_classes_of_the_client_are_understood(client: WorkspaceClient) -> No
 
 def test_a_broken_body_is_a_400(client: WorkspaceClient) -> None:
     for body in (b"{", b"[]"):
-        with pytest.raises(Exception, match="Could not parse request object"):
+        with pytest.raises(BadRequest, match="Could not parse request object"):
             client.api_client.do("POST", "/api/2.2/jobs/create", data=body)
+    for tasks in (["a"], [{"task_key": "a", "notebook_task": {}, "depends_on": [{}]}], {"task_key": "a"}):
+        with pytest.raises(BadRequest, match="Could not parse request object"):
+            create(client, {**job(), "tasks": tasks})
 
 
 def test_two_workspaces_know_nothing_of_each_other(

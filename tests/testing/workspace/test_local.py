@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,9 +63,10 @@ def test_runs_of_a_killed_service_are_ended(tmp_path: Path) -> None:
         assert len(list(workspace.client().jobs.list_runs(job_id=number, active_only=True))) == 1
 
 
-def test_one_directory_is_served_once(tmp_path: Path) -> None:
-    with LocalWorkspace(tmp_path, execute=False), pytest.raises(SetupError, match="another process serves"):
+def test_one_directory_is_served_once(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    with LocalWorkspace(tmp_path, execute=False), pytest.raises(SetupError) as refused:
         LocalWorkspace(tmp_path).start()
+    golden("workspace/taken_directory", str(refused.value).replace(str(tmp_path), "DIRECTORY"))
     with LocalWorkspace(tmp_path, execute=False):
         pass
 

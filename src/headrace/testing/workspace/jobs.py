@@ -45,20 +45,22 @@ class Jobs:
         new = request.given().get("new_settings")
         if not isinstance(new, dict):
             raise invalid("Missing required field: new_settings")
-        job = self._job(request)
-        settings = _settled(new)
-        if "run_as" in job["settings"]:  # leaving it out does not take it away
-            settings.setdefault("run_as", job["settings"]["run_as"])
-        self._store.put("jobs", job["job_id"], {**job, "settings": settings})
-        self._dispatch.keep(job["job_id"])
+        with self._store.lock:
+            job = self._job(request)
+            settings = _settled(new)
+            if "run_as" in job["settings"]:  # leaving it out does not take it away
+                settings.setdefault("run_as", job["settings"]["run_as"])
+            self._store.put("jobs", job["job_id"], {**job, "settings": settings})
+            self._dispatch.keep(job["job_id"])
         return {}
 
     def delete(self, request: Request) -> Document:
         """Deletes the job and ends its runs."""
-        number = self._job(request)["job_id"]
-        self._store.drop("jobs", number)
-        self._store.drop("grants-jobs", number)
-        self._dispatch.end_all(number)
+        with self._store.lock:
+            number = self._job(request)["job_id"]
+            self._store.drop("jobs", number)
+            self._store.drop("grants-jobs", number)
+            self._dispatch.end_all(number)
         return {}
 
     def get(self, request: Request) -> Document:

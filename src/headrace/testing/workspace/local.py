@@ -93,8 +93,14 @@ class LocalWorkspace:
         from databricks.sdk import WorkspaceClient
         from databricks.sdk.core import Config
 
-        timeouts = {"http_timeout_seconds": 10, "retry_timeout_seconds": retry_timeout_seconds}
-        return WorkspaceClient(config=Config(host=self.url, token=user, auth_type="pat", **timeouts))
+        config = Config(
+            host=self.url,
+            token=user,
+            auth_type="pat",
+            http_timeout_seconds=10,
+            retry_timeout_seconds=retry_timeout_seconds,
+        )
+        return WorkspaceClient(config=config)
 
 
 def _jobs(jobs: Jobs, runs: Runs) -> Iterator[Route]:

@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from headrace.testing.workspace.cron import fault_of
-from headrace.testing.workspace.wire import Document, invalid
+from headrace.testing.workspace.wire import ApiError, Document, invalid
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "pause_status": ("PAUSED", "UNPAUSED"),
@@ -37,7 +37,11 @@ FREE = ("named_parameters", "tags", "custom_tags", "spark_conf", "spark_env_vars
 
 def check(settings: Document) -> None:
     """Refuses a definition that the platform would refuse."""
-    for problem in _problems(settings):
+    try:
+        problem = next(_problems(settings), None)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a list where an object belongs, or the like
+        raise ApiError(400, "MALFORMED_REQUEST", f"Could not parse request object: {error!r}") from error
+    if problem is not None:
         raise invalid(problem)
 
 

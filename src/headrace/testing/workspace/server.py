@@ -151,13 +151,19 @@ class Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            return self._read(int(self.headers.get("Content-Length") or 0))
         body = b""  # the official client sends empty files in this way
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
+        while size := int(self.rfile.readline() or b"0", 16):
+            body += self._read(size)
             self.rfile.readline()
         self.rfile.readline()
         return body
+
+    def _read(self, size: int) -> bytes:
+        found = self.rfile.read(size)
+        if len(found) < size:  # the client died in the middle: there was no call
+            raise ConnectionResetError
+        return found
 
     def _user(self) -> str:
         """The token is the name of the user."""
