@@ -18,12 +18,14 @@ import click
     show_default=True,
     help="Where it keeps files, jobs and tables; they are there again the next time.",
 )
-@click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=7171, show_default=True, help="0: any.")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65535), default=7171, show_default=True, help="0 takes a free one."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each call.")
 def workspace(directory: Path, port: int, verbose: bool) -> None:
-    """Serve a Databricks workspace on this machine, until Ctrl-C.
+    """Serve a Databricks workspace on this machine.
 
-    Jobs deployed to it run their wheels with local Spark. It answers on 127.0.0.1 only.
+    Jobs deployed to it run their wheels with local Spark. It answers on 127.0.0.1 only, until Ctrl-C.
     """
     from headrace.testing.workspace import LocalWorkspace
 
