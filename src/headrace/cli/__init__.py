@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Run a pipeline.",
     "show": "Show the rows of a table.",
     "status": "Show how a pipeline's steps are doing.",
+    "workspace": "Serve a Databricks workspace on this machine.",
 }
 
 

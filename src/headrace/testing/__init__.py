@@ -1,4 +1,4 @@
-"""For users' tests: transforms run as real streams, data in and data out; whole pipelines; a real Kafka broker."""
+"""For users' tests: transforms run as real streams, whole pipelines, a real Kafka broker, a workspace."""
 
 from headrace.testing.harness import Input, Stream, StreamHarness
 from headrace.testing.pipelines import PipelineRun, run_pipeline

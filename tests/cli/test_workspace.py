@@ -1,0 +1,42 @@
+"""`headrace workspace`, as typed: says where it is, serves until Ctrl-C, and is there again the next time."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from databricks.sdk import WorkspaceClient
+
+from workspaces import create, job
+
+
+def serve(directory: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "headrace", "workspace", "--directory", str(directory), "--port", "0", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def started(service: subprocess.Popen[str]) -> WorkspaceClient:
+    """Reads what it says of itself, as a user would; a client for it."""
+    assert service.stdout is not None
+    lines = [service.stdout.readline() for _ in range(5)]
+    said = dict(line.split("#")[0].removeprefix("  export ").strip().split("=") for line in lines if "export" in line)
+    return WorkspaceClient(host=said["DATABRICKS_HOST"], token=said["DATABRICKS_TOKEN"], auth_type="pat")
+
+
+def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        with serve(tmp_path / "workspace", "-v") as service:
+            client = started(service)
+            number = create(client, job())
+            assert client.jobs.get(number).creator_user_name == "me@example.com"
+            service.send_signal(stop)
+            told, errors = service.communicate(timeout=60)
+        assert "POST /api/2.2/jobs/create 200\n" in told
+        assert (service.returncode, errors) == (130, "Stopped.\n")
+    with serve(tmp_path / "workspace") as service:
+        assert len(list(started(service).jobs.list())) == 2
+        service.send_signal(signal.SIGINT)
+        told, _ = service.communicate(timeout=60)
+    assert told == ""
