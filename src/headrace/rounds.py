@@ -42,8 +42,10 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
                 continue
             seen[name] = arrived
             few = NO_CODE if isinstance(crew.environment.engine, LocalEngine) and rows.get(name, FEW) < FEW else {}
-            now = {other.step.name: _arrived(other, crew.environment) for other in together}
-            closing = NO_CLOSING if has_more(seen, now) else {}
+            closing: Mapping[str, Setting] = {}
+            if crew.recorder.state_rows(name):  # else there is nothing to close, and no directory to list for it
+                now = {other.step.name: _arrived(other, crew.environment) for other in together}
+                closing = NO_CLOSING if has_more(seen, now) else {}
             rows[name] = crew.run_to_end(ready, {**few, **closing})
             if rows[name]:
                 moved |= set(ready.step.tables_written)

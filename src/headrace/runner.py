@@ -86,9 +86,9 @@ def goes_on(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: 
 def _work(crew: Crew, prepared: Sequence[steps.Prepared], *, follow: bool, once: bool) -> None:
     """All steps once, in their order; then those that go on, go on."""
     triggers = {ready.step.name: crew.environment.trigger_of(ready.step.name) for ready in prepared}
-    ending = [ready for ready in prepared if once or _ends(triggers[ready.step.name])]
     if once:
         triggers = {name: trigger if _ends(trigger) else "available_now" for name, trigger in triggers.items()}
+    ending = [ready for ready in prepared if _ends(triggers[ready.step.name])]
     try:
         _begin(crew, prepared, triggers)
         if follow and ending:
@@ -106,6 +106,7 @@ def _begin(crew: Crew, prepared: Sequence[steps.Prepared], triggers: Mapping[str
     Steps that do not read each other run side by side: a cold run of orders takes a tenth less time.
     """
     waiting = list(prepared)
+    after = {ready.step.name: set(graph.upstream(ready.step, [one.step for one in prepared])) for ready in prepared}
     read = {table.table for ready in prepared for table in ready.step.reads.values()}
     running: dict[str, steps.Prepared] = {}
 
@@ -118,7 +119,7 @@ def _begin(crew: Crew, prepared: Sequence[steps.Prepared], triggers: Mapping[str
 
     while (waiting or running) and not crew.stop.is_set():
         busy = {ready.step.name for ready in waiting} | running.keys()
-        for ready in [one for one in waiting if not busy & set(graph.upstream(one.step, [o.step for o in prepared]))]:
+        for ready in [one for one in waiting if not busy & after[one.step.name]]:
             ends = _ends(triggers[ready.step.name])
             if ends and len(running) >= _at_once(crew.environment):
                 break

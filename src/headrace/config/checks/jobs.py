@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
 
+from headrace.config.circles import circle_in
 from headrace.config.cron import is_time_zone, wrong_cron
 from headrace.config.jobs import Job
 from headrace.config.locate import KeyPath, nearest
@@ -66,16 +66,8 @@ def _dependencies(job: Job) -> Iterator[Problem]:
                 fix = nearest(other, found.keys() - {task}, "take it out")
                 yield job.problem(at, f"waits for '{other}', which is not there", fix)
     before = {task: [other for other in others if other in found and other != task] for task, others in found.items()}
-    while True:
-        try:
-            TopologicalSorter(before).prepare()
-            return
-        except CycleError as error:
-            circle = list(error.args[1][:-1])
-        # Told from the first task on, whichever the search met first; each waits for the one before it.
-        circle.reverse()
-        start = circle.index(min(circle, key=list(found).index))
-        circle = circle[start:] + circle[:start]
+    while circle := circle_in(before):
+        circle[1:] = reversed(circle[1:])  # told the other way round: each waits for the next
         words = " → ".join(f"'{task}'" for task in [*circle, circle[0]])
         at = found[circle[0]][circle[1]]
         yield job.problem(at, f"waits for itself, by way of others: {words}", "take out one of the depends_on")

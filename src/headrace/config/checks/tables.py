@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
 
+from headrace.config.circles import circle_in
 from headrace.config.environments import EnvironmentDraft
 from headrace.config.judging import QUARANTINE, has_quarantine
 from headrace.config.locate import nearest
@@ -100,22 +100,14 @@ def _cycles(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Problem]
                     writer, other, _ = writers[str(read.table)]
                     node[(writer.name, other)] = name
     files = {draft.name: draft for draft in drafts}
-    while True:
-        try:
-            TopologicalSorter(before).prepare()
-            return
-        except CycleError as error:
-            circle = list(error.args[1][:-1])
-        # Told from the first step on, whichever the search met first.
-        start = circle.index(min(circle, key=lambda node: list(before).index(node)))
-        circle = circle[start:] + circle[:start]
-        pipeline, step = circle[0]
+    while circle := circle_in(before):
+        pipeline, reader = circle[0]
         reads = before[circle[0]].pop(circle[-1])
-        where = files[pipeline].lines.where("steps", step, "reads", reads)
+        where = files[pipeline].lines.where("steps", reader, "reads", reads)
         words = " → ".join(f"'{name}'" for _, name in [*circle, circle[0]])
         message = f"steps read each other's tables in a circle: {words}"
         if len(circle) == 1:
-            message = f"step '{step}' reads the table that it writes"
+            message = f"step '{reader}' reads the table that it writes"
         yield Problem(where, message, "let one of them read something else")
 
 
