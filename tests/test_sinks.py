@@ -25,7 +25,7 @@ def test_each_kind_of_sink_gets_the_rows(flow, capsys):
         "memory": True,
         "folder": True,
         "console": True,
-        "table": True,
+        "table": False,
         "replaced": False,
     }
     flow.run()
@@ -43,17 +43,25 @@ def test_each_kind_of_sink_gets_the_rows(flow, capsys):
 @pytest.mark.parametrize(
     ("native", "keys", "judged"),
     [
-        (True, {"writes": [Sink(table="t")]}, False),
+        (False, {"writes": [Sink(table="t")]}, False),
+        (True, {"writes": [Sink(table="t")], "output": "complete"}, False),
         (True, {"writes": [Sink(topic="t")]}, False),
         (False, {"writes": [Sink(table="t")]}, True),
         (False, {"writes": [Sink(table="t"), Sink(table="u")]}, False),
         (False, {"writes": [Sink(table="t", mode="upsert", keys=["id"], sequence="at")]}, False),
         (False, {"writes": [Sink(table="t")], "transform": "shop:f", "row_wise": True}, False),
-        (True, {"writes": [Sink(table="t")], "transform": "shop:f"}, False),
+        (False, {"writes": [Sink(table="t")], "transform": "shop:f"}, False),
     ],
 )
-def test_sparks_own_sink_is_taken_where_it_suffices(native, keys, judged):
-    assert sinks.is_native(Step(name="s", layer="bronze", reads={}, **keys), judged=judged) is native
+def test_sparks_own_sink_is_taken_where_it_suffices_and_is_not_slower(native, keys, judged):
+    step = Step(name="s", layer="bronze", reads={}, **keys)
+    environment = Environment(
+        name="local", engine=LocalEngine(kind="local"), tables=Tables(root="t"), checkpoints="none"
+    )
+    assert sinks.is_native(step, environment, judged=judged) is native
+    if step.writes[0].mode == "append" and len(step.writes) == 1 and not step.row_wise:
+        named = environment.model_copy(update={"tables": Tables(catalog="main", schema="shop")})
+        assert sinks.is_native(step, named, judged=judged) is not judged
 
 
 def test_tables_are_made_as_far_as_they_are_needed(spark, tmp_path):

@@ -106,12 +106,12 @@ def test_steps_are_prepared_before_the_tables_that_they_read_are_there(flow):
     assert told == {
         "names": (["value", "name", "at"], True, False, set()),
         "renamed": (["line"], True, False, set()),
-        "lines": (["value"], False, True, set()),
-        "numbered": (["value", "name", "at", "partitions"], False, True, {"lines", "names"}),
+        "lines": (["value"], False, False, set()),
+        "numbered": (["value", "name", "at", "partitions"], False, False, {"lines", "names"}),
         "refused": (
             ["raw", "reasons", "position", "step", "batch", "quarantined_at"],
             False,
-            True,
+            False,
             {"names_quarantine"},
         ),
     }

@@ -60,6 +60,7 @@ class BatchWriter:
         writer = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         stamp = Stamp(str(writer), number)
         repeated = self._has(self._step.writes[0], batch, stamp) if self._may_be_repeated else False
+        stamp = replace(stamp, is_new=repeated is False)  # the first table is the first that gets a batch
         self._may_be_repeated = True  # until it is done
         keep = repeated is not False or self._several() or self._had_remarks
         with _kept(batch, wanted=keep) as arrived:
@@ -158,11 +159,11 @@ class BatchWriter:
 
 
 def _append(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
-    stamp.append(rows, table, partition_by=sink.partition_by)
+    stamp.append(rows, table, partition_by=sink.partition_by, options=sink.options)
 
 
 def _replace(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
-    stamp.append(rows, table, mode="overwrite", partition_by=sink.partition_by)
+    stamp.append(rows, table, mode="overwrite", partition_by=sink.partition_by, options=sink.options)
 
 
 def _upsert(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:

@@ -16,7 +16,7 @@ def upsert(rows: DataFrame, table: Table, *, keys: Sequence[str], sequence: str,
     spark = rows.sparkSession
     fresh = newest(rows, keys, sequence)
     if not table.exists(spark):  # the first rows need no merge; changes are kept for those who will read them
-        stamp.append(fresh, table, properties={"delta.enableChangeDataFeed": "true"})
+        stamp.append(fresh, table, options={"delta.enableChangeDataFeed": "true"})
         return
     same_key = " AND ".join(f"kept.`{key}` <=> new.`{key}`" for key in keys)
     merge = table.delta(spark).alias("kept").merge(fresh.alias("new"), same_key)

@@ -55,7 +55,7 @@ def open_sink(
     frame: DataFrame, step: Step, environment: Environment, write: batches.BatchWriter, *, judged: bool
 ) -> DataStreamWriter:
     """Spark's own sink where it writes the step by itself, else the batch writer."""
-    if not is_native(step, judged=judged):
+    if not is_native(step, environment, judged=judged):
         return frame.writeStream.foreachBatch(write)
     (sink,) = step.writes
     writer = STREAMS[sink.kind](frame, sink, environment)
@@ -70,10 +70,15 @@ def start(writer: DataStreamWriter, step: Step, environment: Environment, *, nat
     return writer.start() if table is None or table.by_path else writer.toTable(table.place)
 
 
-def is_native(step: Step, *, judged: bool) -> bool:
-    """Whether Spark's own sink can write the step by itself."""
+def is_native(step: Step, environment: Environment, *, judged: bool) -> bool:
+    """Whether Spark's own sink writes the step: where it can, and to a table only where it is not the slower one."""
     first, *others = step.writes
-    return not (others or judged or batch_transform(step)) and (first.kind != "table" or first.mode == "append")
+    if others or judged or batch_transform(step):
+        return False
+    if first.kind != "table":
+        return True
+    quick = table_of(environment, str(first.table)).by_path and step.output == "append"
+    return first.mode == "append" and not quick
 
 
 def batch_transform(step: Step) -> bool:

@@ -53,7 +53,7 @@ def prepare(
     quality.judge_result(good, step.expect)  # in the batches it would come too late
     refuse_unsupported(frame, step)
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
-    native = sinks.is_native(step, judged=judged)
+    native = sinks.is_native(step, environment, judged=judged)
     return Prepared(step, writer.outputMode(step.output), good.schema, judged, native, awaits)
 
 

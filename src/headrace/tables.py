@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace import commits
 from headrace.config.models import Environment, Setting
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Stamp:
 
     writer: str
     batch: int
+    is_new: bool = False  # no table can have it yet
 
     def append(
         self,
@@ -115,10 +117,14 @@ class Stamp:
         *,
         mode: str = "append",
         partition_by: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
+        options: Mapping[str, Setting] | None = None,
     ) -> None:
         """Appends (or overwrites) under this stamp; the first write makes the table."""
-        stamped = {"txnAppId": self.writer, "txnVersion": str(self.batch), **(properties or {})}
+        if self.is_new and mode == "append" and table.by_path and not options:
+            done = commits.append(rows, table.place, writer=self.writer, batch=self.batch, partition_by=partition_by)
+            if done:
+                return
+        stamped = {**(options or {}), "txnAppId": self.writer, "txnVersion": str(self.batch)}
         table.save(rows.write.format("delta").mode(mode).options(**stamped), partition_by)
 
     @contextmanager
