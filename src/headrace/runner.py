@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from headrace import batches, graph, rounds, sinks, steps
+from headrace import batches, graph, rounds, sinks, steps, stops
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
 from headrace.config.locate import nearest
@@ -40,6 +40,7 @@ def run(
     with ExitStack() as stack:
         stack.callback(recorder.listen(spark))
         stop = stack.enter_context(_stop_on_signals())
+        stack.enter_context(stops.watched(environment, pipeline, stop))
         for step in chosen:
             lock = Lock(spark, step_directory(environment, pipeline, step.name), step.name)
             stack.callback(lock.release)

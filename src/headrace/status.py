@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headrace import stops
+from headrace.config.models import Bundle
+from headrace.errors import DataError, StepError
 from headrace.progress import Event, read_events
+
+LOOK = 0.2  # seconds between two looks at the events
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Status:
     """A pipeline's state: its last run in words, and its steps."""
 
     run: str
+    is_running: bool
     steps: list[StepStatus]
 
 
@@ -40,7 +47,30 @@ def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> Status:
     """Reads the events; works whether the pipeline runs or not."""
     events = list(read_events(directory, pipeline))
     runs = [event for event in events if event.what.startswith("run ")]
-    return Status(_in_words(runs[-1]) if runs else "never run", [_step(name, events) for name in steps])
+    running = bool(runs) and runs[-1].what == "run started" and _alive(runs[-1].process)
+    return Status(_in_words(runs[-1]) if runs else "never run", running, [_step(name, events) for name in steps])
+
+
+def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str], None]) -> None:
+    """Asks the run that is going on to stop at its batches' end, and waits until it has."""
+    before = status_of(bundle.directory, pipeline, [])
+    if not before.is_running:
+        raise DataError(
+            f"pipeline {pipeline!r} is not running in environment {bundle.environment.name!r}: {before.run}",
+            where=str(bundle.directory),
+            fix=f"start it: headrace run {pipeline} --env {bundle.environment.name}",
+        )
+    stops.ask(Path(stops.request_file(bundle.environment, pipeline)), by=f"process {os.getpid()}")
+    say(f"pipeline {pipeline}: asked to stop at its batches' end …")
+    until = time.monotonic() + within
+    while (now := status_of(bundle.directory, pipeline, [])).is_running:
+        if time.monotonic() > until:
+            raise StepError(
+                f"pipeline {pipeline!r} has not stopped within {within:g} seconds: {now.run}",
+                fix="wait longer with --drain, or end the process; nothing is lost by that",
+            )
+        time.sleep(LOOK)
+    say(f"pipeline {pipeline}: {now.run}")
 
 
 def _in_words(last: Event) -> str:
