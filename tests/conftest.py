@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,10 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from deployments import Tiny
     from flows import Flow
     from headrace.testing import PipelineRun
+    from headrace.testing.workspace import LocalWorkspace
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -65,6 +68,36 @@ def write_bundle(tmp_path: Path) -> Callable[[Mapping[str, str | bytes | None]],
         return root
 
     return write
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small bundle with its first release, to be copied."""
+    from deployments import write_tiny
+    from headrace import release
+
+    root = write_tiny(tmp_path_factory.mktemp("tiny") / "tiny")
+    release.current(root)
+    return root
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalWorkspace]:
+    """A workspace without processes, which deployments find by DATABRICKS_HOST."""
+    from headrace.testing.workspace import LocalWorkspace
+
+    with LocalWorkspace(tmp_path / "workspace", execute=False, restart_delay=0.01) as running:
+        monkeypatch.setenv("DATABRICKS_HOST", running.url)
+        monkeypatch.setenv("DATABRICKS_TOKEN", "alice")
+        yield running
+
+
+@pytest.fixture
+def tiny(built: Path, workspace: LocalWorkspace, tmp_path: Path) -> Tiny:
+    """The small bundle in a directory of the test's own."""
+    from deployments import Tiny
+
+    return Tiny(Path(shutil.copytree(built, tmp_path / "tiny")))
 
 
 @pytest.fixture

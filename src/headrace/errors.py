@@ -5,6 +5,7 @@ HeadraceError
 ├── SetupError           the machine lacks something: Java, memory, jars, a port, a service
 ├── GuardError           starting now would lose, double or falsify rows: nothing was written
 ├── StepError            a step failed while it ran
+├── DeploymentError      a workspace or cluster refuses, does not answer, or is being changed by somebody else
 └── DataError            asked-for data is not there or cannot be read
 
 Foreign errors become ours once, at the edge that meets them. Each problem says how to mend it.
@@ -76,6 +77,10 @@ class GuardError(HeadraceError):
 
 class StepError(HeadraceError):
     """A step failed while it ran."""
+
+
+class DeploymentError(HeadraceError):
+    """A workspace or cluster refuses, does not answer, or is being changed by somebody else."""
 
 
 class DataError(HeadraceError):

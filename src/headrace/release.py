@@ -13,17 +13,21 @@ import hashlib
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headrace import __version__, wheels
 from headrace.errors import ConfigurationError, DataError, Problem
+from headrace.graph import find_mistakes
 
 CARRIED = ("conf", "resources", "databricks.yml")
 LOCK, REQUIREMENTS, MANIFEST = "runtime.lock", "requirements.txt", "manifest.json"
+CURRENT = ".release.json"  # in dist: which tree the last release was built of
 DIGITS = 12  # of an id
 
 
@@ -90,6 +94,22 @@ def build(root: Path) -> Release:
         else:
             content.rename(there)
     return Release(there, manifest)
+
+
+def current(root: Path) -> Release:
+    """The release of the tree as it is; built, unless the last one was built of exactly this tree."""
+    stamp, tree = root / "dist" / CURRENT, _tree(root)
+    with suppress(OSError, ValueError):
+        told = json.loads(stamp.read_text())
+        found = next((one for one in releases(root) if tree and told == {"tree": tree, "id": one.id}), None)
+        if found is not None and not verify(found):
+            return found
+    problems = find_mistakes(root).problems
+    if problems:  # a release of a bundle that cannot run is of no use
+        raise ConfigurationError.of(problems)
+    built = build(root)
+    stamp.write_text(json.dumps({"tree": tree, "id": built.id}))
+    return built
 
 
 def find(root: Path, release: str) -> Release:
@@ -172,10 +192,24 @@ def _replace_manifest(directory: Path, manifest: Path) -> None:
 
 def _commit(root: Path) -> tuple[str, bool]:
     """The commit that is checked out, and whether anything that a release carries was changed since."""
+    commit = _git(root, "rev-parse", "HEAD").strip()
+    return commit, not commit or bool(_git(root, "status", "--porcelain", "--", ".").strip())
 
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
-        return done.stdout.strip() if done.returncode == 0 else ""
 
-    commit = git("rev-parse", "HEAD")
-    return commit, not commit or bool(git("status", "--porcelain", "--", "."))
+def _tree(root: Path) -> str:
+    """One hash of all that a release is built of; empty outside of git, which alone knows what belongs to the tree."""
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ".")
+    if not listed:
+        return ""
+    files = {root / path for path in listed.split("\0") if path}
+    files |= {file for name in (*CARRIED, "vendor") for file in (root / name).rglob("*")} | {root / CARRIED[-1]}
+    digest = hashlib.sha256(repr((__version__, sys.version_info, _commit(root))).encode())
+    for file in sorted(files):
+        if file.is_file():
+            digest.update(f"{file.relative_to(root)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else ""

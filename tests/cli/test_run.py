@@ -147,8 +147,8 @@ def test_check_deep_asks_what_a_run_would_ask_and_writes_nothing(bundle: Path) -
     assert "source 'orders' cannot be opened" in wrong.output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_following_run_at_a_batchs_end(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "headrace stop"])
+def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path, how: str) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
 
     def gold_has_run() -> bool:
@@ -157,10 +157,16 @@ def test_a_signal_ends_a_following_run_at_a_batchs_end(tmp_path: Path, number: s
 
     with headrace("run", "orders", "--follow", bundle=bundle) as process:
         wait_until(gold_has_run, f"a batch of gold; see {bundle / 'output.txt'}")
-        process.send_signal(number)
+        if how == "headrace stop":
+            told = invoke("stop", "orders", "-C", str(bundle))
+            assert (told.exit_code, "pipeline orders: run stopped at" in told.output) == (0, True), told.output
+        else:
+            process.send_signal(signal.Signals[how])
         assert process.wait(timeout=60) == 0
     output = (bundle / "output.txt").read_text()
     assert "Error" not in output
     assert "done in" in output
     last = list(read_events(bundle / ".headrace" / "local", "orders"))[-1]
     assert last.what == "run stopped"
+    if how == "headrace stop":
+        assert "is not running in environment 'local'" in invoke("stop", "orders", "-C", str(bundle)).output

@@ -10,16 +10,31 @@ import click
 from headrace import __version__
 from headrace.errors import HeadraceError
 
-# Each is the function of that name in headrace.cli.<name>; the words are the first line of its help.
+# Each is the function of that name in headrace.cli.<name>, or in the room named below; the words are the first line of
+# its help.
 COMMANDS = {
     "build": "Build a release.",
     "check": "Find every mistake in the bundle without running it.",
+    "deploy": "Deploy a release.",
+    "destroy": "Delete an environment's jobs and releases.",
     "doctor": "Say what this machine lacks.",
     "graph": "Show how a pipeline's steps hang together.",
+    "history": "Show what was deployed, when and by whom.",
+    "jobs": "Show the deployed jobs and their runs.",
+    "logs": "Show what a deployed job's run has said.",
+    "plan": "Show what a deployment would change.",
+    "promote": "Take the release that runs in one environment to another, byte for byte.",
+    "rollback": "Go back to an earlier release.",
     "run": "Run a pipeline.",
     "show": "Show the rows of a table.",
+    "start": "Start a deployed job, or let a stopped one run again.",
     "status": "Show how a pipeline's steps are doing.",
+    "stop": "Stop a deployed job, or a run on this machine.",
     "workspace": "Serve a Databricks workspace on this machine.",
+}
+ROOMS = {
+    **dict.fromkeys(("deploy", "destroy", "plan", "promote", "rollback"), "deploying"),
+    **dict.fromkeys(("history", "jobs", "logs", "start", "stop"), "jobs"),
 }
 
 
@@ -34,7 +49,7 @@ class Commands(click.Group):
         """The command of that name, imported."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"headrace.cli.{cmd_name}"), cmd_name)
+        command = getattr(importlib.import_module(f"headrace.cli.{ROOMS.get(cmd_name, cmd_name)}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
 

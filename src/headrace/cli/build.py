@@ -27,18 +27,13 @@ def build(checked: str | None, start: Path, as_json: bool) -> None:
     """
     from headrace import release
     from headrace.config.load import find_root
-    from headrace.errors import ConfigurationError
-    from headrace.graph import find_mistakes
 
     root = find_root(start)
     if checked is not None:
         found = release.find(root, checked)
         release.require_whole(found)
     else:
-        problems = find_mistakes(root).problems
-        if problems:  # a release of a bundle that cannot run is of no use
-            raise ConfigurationError.of(problems)
-        found = release.build(root)
+        found = release.current(root)
     if as_json:
         click.echo(json.dumps({**asdict(found.manifest), "directory": str(found.directory)}, indent=2))
         return

@@ -46,6 +46,34 @@ root = click.option(
     default=Path(),
     help="The bundle, or a directory in it; without it, this directory.",
 )
+yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+break_lock = click.option("--break-lock", is_flag=True, help="Take the lock from whoever holds it.")
+
+
+def limits(function: F) -> F:
+    """--drain and --within: how long a deployment waits."""
+    for option in (
+        click.option(
+            "--within",
+            metavar="SECONDS",
+            type=click.FloatRange(min=0),
+            default=1800,
+            show_default=True,
+            help="How long a new run may take to be running.",
+        ),
+        click.option(
+            "--drain",
+            metavar="SECONDS",
+            type=click.FloatRange(min=0),
+            default=300,
+            show_default=True,
+            help="How long a run may take to stop at its batch's end, before it is cancelled.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 facts = click.option(
     "-o",
     "as_json",

@@ -20,6 +20,7 @@ PLACES: tuple[KeyPath, ...] = (
     ("tables", "root"),
     ("checkpoints",),
     ("engine", "ivy_settings"),
+    ("engine", "releases"),
     ("sources", "*", "path"),
     ("folders", "*"),
 )

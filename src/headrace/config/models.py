@@ -173,10 +173,11 @@ class LocalEngine(Model):
 
 
 class SparkEngine(Model):
-    """A Spark cluster, reached by its master."""
+    """A Spark cluster, reached by its master; releases are laid down in a directory of its own."""
 
     kind: Literal["spark"]
     master: str
+    releases: str | None = None
     ivy_settings: str | None = None
 
 
@@ -313,8 +314,9 @@ class Bundle(Model):
 
     @property
     def directory(self) -> Path:
-        """Where runs keep their events and logs: in the bundle, in a job beside the checkpoints."""
-        if self.environment.engine.kind == "databricks":
+        """Where runs keep events and logs: in the bundle; beside the checkpoints where that is a release."""
+        engine = self.environment.engine
+        if engine.kind == "databricks" or (engine.kind == "spark" and engine.releases):
             return Path(self.environment.checkpoints) / ".headrace"
         return Path(self.root) / ".headrace" / self.environment.name
 

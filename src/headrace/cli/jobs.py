@@ -1,0 +1,136 @@
+"""`headrace jobs`, `history`, `start`, `stop`, `logs`: what is deployed, and its runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli import options
+
+if TYPE_CHECKING:
+    from headrace.deploy.place import Place
+    from headrace.deploy.remote import Run
+
+
+@click.command()
+@options.environment()
+@options.root
+@options.facts
+def jobs(environment: str, start: Path, as_json: bool) -> None:
+    """Show the deployed jobs and their runs."""
+    from headrace.cli.tables import print_table
+    from headrace.deploy.jobs import standings
+    from headrace.deploy.ledger import Ledger
+
+    place = _place(start, environment)
+    found = standings(place, Ledger(place).read())
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in found], indent=2))
+        return
+    rows = [
+        [one.key, str(one.id), one.release, " ".join(filter(None, (one.trigger, one.state))), _run_in_words(one.last)]
+        for one in found
+    ]
+    print_table(["job", "id", "release", "starts", "last run"], rows, empty=f"no job is deployed to {environment}")
+
+
+@click.command()
+@options.environment()
+@options.root
+@options.facts
+def history(environment: str, start: Path, as_json: bool) -> None:
+    """Show what was deployed, when and by whom."""
+    from headrace.cli.tables import print_table
+    from headrace.deploy.ledger import Ledger
+
+    state = Ledger(_place(start, environment)).read()
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in state.history], indent=2))
+        return
+    rows = [
+        [
+            str(one.number),
+            one.at,
+            f"{one.what} from {one.came_from}" if one.came_from else one.what,
+            one.release,
+            (one.commit[:12] or "no commit") + (", changed since" if one.dirty and one.commit else ""),
+            one.by,
+            one.ended,
+        ]
+        for one in reversed(state.history)
+    ]
+    columns = ["", "at", "what", "release", "commit", "by", "ended"]
+    print_table(columns, rows, empty=f"nothing was deployed to {environment}")
+
+
+@click.command()
+@click.argument("job")
+@options.environment()
+@options.break_lock
+@options.root
+def start(job: str, environment: str, break_lock: bool, start: Path) -> None:
+    """Start a deployed job, or let a stopped one run again."""
+    from headrace.deploy.jobs import start as start_job
+
+    start_job(job, _place(start, environment), break_lock=break_lock, say=click.echo)
+
+
+@click.command()
+@click.argument("job")
+@options.environment()
+@options.limits
+@options.break_lock
+@options.root
+def stop(job: str, environment: str, drain: float, within: float, break_lock: bool, start: Path) -> None:
+    """Stop a deployed job, or a run on this machine.
+
+    It stops at its batches' end. A deployed job stays stopped until it is started again, also over a deployment. For
+    environment local, JOB is the pipeline.
+    """
+    from headrace.config.load import find_root, load_bundle
+    from headrace.deploy.drain import Limits
+    from headrace.deploy.jobs import stop as stop_job
+    from headrace.graph import order
+    from headrace.status import stop_run
+
+    if environment == "local":
+        bundle = load_bundle(find_root(start), environment)
+        order(bundle, job)  # a pipeline that is not there is told here
+        stop_run(bundle, job, within=drain, say=click.echo)
+        return
+    stop_job(job, _place(start, environment), Limits(drain, within), break_lock=break_lock, say=click.echo)
+
+
+@click.command()
+@click.argument("job")
+@options.environment()
+@click.option("--run", "number", metavar="ID", type=int, help="Another run than the latest.")
+@options.root
+def logs(job: str, environment: str, number: int | None, start: Path) -> None:
+    """Show what a deployed job's run has said."""
+    from headrace.deploy.jobs import output
+    from headrace.deploy.ledger import Ledger
+
+    place = _place(start, environment)
+    run, said = output(job, place, Ledger(place).read(), number)
+    click.echo(f"run {run.id}: {_run_in_words(run)}{f', {run.url}' if run.url else ''}", err=True)
+    click.echo(said, nl=False)
+
+
+def _place(start: Path, environment: str) -> Place:
+    from headrace.config.load import find_root
+    from headrace.deploy.place import open_place
+
+    return open_place(find_root(start), environment)
+
+
+def _run_in_words(run: Run | None) -> str:
+    if run is None:
+        return "never ran"
+    since = datetime.fromtimestamp((run.ended or run.began) / 1000, UTC).isoformat(timespec="seconds")
+    return f"{(run.result or run.phase).lower()} since {since}"

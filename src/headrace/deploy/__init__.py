@@ -1,0 +1,1 @@
+"""Deploying releases: the job that is wanted, the plan, carrying it out, what was done."""

@@ -1,0 +1,67 @@
+"""Looks at what is there, and plans what a release would change."""
+
+from __future__ import annotations
+
+from headrace.deploy import upload
+from headrace.deploy.job import TAG, Wanted, wanted_jobs
+from headrace.deploy.place import Place
+from headrace.deploy.plan import Plan, There, make_plan
+from headrace.deploy.remote import Found
+from headrace.deploy.state import State
+from headrace.errors import DeploymentError
+from headrace.release import Release
+
+
+def plan(release: Release, place: Place, state: State) -> Plan:
+    """What the release would change in an environment."""
+    wanted = wanted_jobs(release, place)
+    return make_plan(
+        environment=place.name,
+        host=place.remote.name,
+        root=place.root,
+        state=state,
+        manifest=release.manifest,
+        before=upload.manifest(state.release, place) if state.release != release.id else None,
+        wanted=wanted,
+        there={key: _there(job, release, place) for key, job in jobs(place, state, wanted).items()},
+    )
+
+
+def jobs(place: Place, state: State, wanted: dict[str, Wanted] | None = None) -> dict[str, Found]:
+    """The environment's jobs that are there: those of the state, and those that a deployment made and lost."""
+    found = {}
+    for key, deployed in state.jobs.items():
+        job = place.remote.job(deployed.id)
+        if job is not None:
+            found[key] = job
+    names = {key: {str(one.body["name"])} for key, one in (wanted or {}).items() if key not in found}
+    for key, name in state.intent.creates.items() if state.intent else ():
+        if key not in found:
+            names.setdefault(key, set()).add(name)
+    for key, possible in names.items():
+        made = _by_tag(key, possible, place)
+        if made is not None:
+            found[key] = made
+    return found
+
+
+def _by_tag(key: str, names: set[str], place: Place) -> Found | None:
+    """A job of ours that the state does not know."""
+    tag = place.tag(key)
+    made = [job for name in sorted(names) for job in place.remote.jobs_named(name) if job.tag == tag]
+    if not made:
+        return None
+    made.sort(key=lambda job: job.id)
+    home = (made[0].settings.get("deployment") or {}).get("metadata_file_path", "")
+    if home != f"{place.root}/state.json":
+        raise DeploymentError(
+            f"job {key!r} of environment {place.name!r} was deployed from elsewhere: its state is {home}",
+            where=f"{place.remote.name}: job {made[0].id}, tag {TAG}={tag}",
+            fix="give the target one workspace.root_path for all who deploy it",
+        )
+    return place.remote.job(made[0].id)
+
+
+def _there(job: Found, release: Release, place: Place) -> There:
+    going = place.remote.runs(job.id, active=True)
+    return There(job, bool(going), any(not run.uses(release.id) for run in going))

@@ -1,0 +1,293 @@
+"""Deployments: what is made, changed, restarted and taken back in a workspace."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deployments import LIVE, PROMPT
+from headrace.deploy.apply import Order, apply
+from headrace.deploy.drain import Limits
+from headrace.deploy.jobs import start, stop
+from headrace.errors import DeploymentError
+from workspaces import reset
+
+
+def settings(client, state, key):
+    return client.api_client.do("GET", "/api/2.2/jobs/get", query={"job_id": state.jobs[key].id})["settings"]
+
+
+def runs(client, state, key, **query):
+    told = client.api_client.do(
+        "GET", "/api/2.2/jobs/runs/list", query={"job_id": state.jobs[key].id, "expand_tasks": True, **query}
+    )
+    return told.get("runs", [])
+
+
+def release_of(run):
+    return {
+        library["whl"].split("/releases/")[1].split("/")[0]
+        for library in run["tasks"][0]["libraries"]
+        if "whl" in library
+    }
+
+
+def test_a_first_deployment_lays_the_release_down_and_makes_the_jobs(tiny, workspace, client):
+    built = tiny.release()
+    state = tiny.deploy()
+    laid = workspace.directory / "Workspace/Shared/tiny/staging/releases" / built.id
+    assert {path: (laid / path).read_bytes() for path in built.manifest.files} == {
+        path: (built.directory / path).read_bytes() for path in built.manifest.files
+    }
+    live = settings(client, state, "live")
+    assert live["continuous"]["pause_status"] == "UNPAUSED"
+    assert live["max_concurrent_runs"] == 1
+    assert live["tags"] == {"headrace": "tiny/staging/live"}
+    (task,) = live["tasks"]
+    directory = f"/Workspace/Shared/tiny/staging/releases/{built.id}"
+    assert task["libraries"] == [
+        {"whl": f"{directory}/{built.manifest.wheels[0]}"},
+        {"requirements": f"{directory}/requirements.txt"},
+    ]
+    assert task["python_wheel_task"]["named_parameters"] == {
+        "pipeline": "p",
+        "env": "staging",
+        "conf": f"{directory}/conf",
+        "value": "user=everybody",
+    }
+    (run,) = runs(client, state, "live", active_only=True)
+    assert (run["state"]["life_cycle_state"], release_of(run)) == ("RUNNING", {built.id})
+    assert settings(client, state, "nightly")["schedule"]["pause_status"] == "UNPAUSED"
+    assert runs(client, state, "nightly") == []
+    (entry,) = state.history
+    assert (entry.what, entry.release, entry.by, entry.ended, entry.dirty) == (
+        "deploy",
+        built.id,
+        "alice@example.com",
+        "done",
+        False,
+    )
+    assert tiny.plan().is_empty
+    assert not (laid.parents[1] / "lock.json").exists()
+
+
+def test_a_new_release_replaces_the_run_that_goes_on(tiny, client):
+    tiny.deploy()
+    changed = tiny.change()
+    made = tiny.plan(changed)
+    assert {job.key: (job.action, job.restarts) for job in made.jobs} == {
+        "live": ("update", True),
+        "nightly": ("update", False),
+    }
+    state = tiny.deploy(changed)
+    last, first = runs(client, state, "live")
+    assert first["state"]["result_state"] == "CANCELED"
+    assert (last["state"]["life_cycle_state"], release_of(last)) == ("RUNNING", {changed.id})
+    assert [entry.release for entry in state.history] == [made.before, changed.id]
+    assert tiny.plan(changed).is_empty
+
+
+def test_what_somebody_changed_by_hand_is_told_apart_and_put_back(tiny, client):
+    state = tiny.deploy()
+    theirs = settings(client, state, "live")
+    reset(client, state.jobs["live"].id, {**theirs, "timeout_seconds": 60, "continuous": {"pause_status": "PAUSED"}})
+    (live, nightly) = tiny.plan().jobs
+    assert [(change.path, change.old, change.new) for change in live.drift] == [
+        ("continuous.pause_status", "UNPAUSED", "PAUSED"),
+        ("timeout_seconds", 0, 60),
+    ]
+    assert (live.changes, nightly.action) == ((), "unchanged")
+    tiny.deploy()
+    assert settings(client, state, "live") == theirs
+    assert tiny.plan().is_empty
+
+
+def test_a_job_that_was_deleted_by_hand_is_made_again(tiny, client):
+    state = tiny.deploy()
+    client.jobs.delete(state.jobs["nightly"].id)
+    (_, nightly) = tiny.plan().jobs
+    assert (nightly.action, nightly.drift[0].path) == ("create", "job")
+    again = tiny.deploy()
+    assert again.jobs["nightly"].id != state.jobs["nightly"].id
+    assert tiny.plan().is_empty
+
+
+def test_a_job_that_the_release_no_longer_has_is_deleted(tiny, client):
+    state = tiny.deploy()
+    changed = tiny.change(**{"resources/nightly.job.yml": None})
+    assert [(job.key, job.action) for job in tiny.plan(changed).jobs] == [("live", "update"), ("nightly", "delete")]
+    assert set(tiny.deploy(changed).jobs) == {"live"}
+    assert [job.job_id for job in client.jobs.list()] == [state.jobs["live"].id]
+    assert tiny.plan(changed).is_empty
+
+
+def test_a_run_that_does_not_begin_takes_the_job_back(tiny, workspace, client, monkeypatch):
+    before = tiny.deploy()
+    changed = tiny.change()
+    work = type(workspace._dispatch._work)
+    carried = work.__call__
+
+    def fail(self, run, event, keep):
+        if any(changed.id in library.get("whl", "") for library in run.settings["tasks"][0]["libraries"]):
+            raise OSError("no such wheel")
+        carried(self, run, event, keep)
+
+    monkeypatch.setattr(work, "__call__", fail)
+    with pytest.raises(DeploymentError, match=r"(?s)job 'live' does not run with release .*no such wheel.*as it was"):
+        tiny.deploy(changed)
+    state = tiny.state()
+    assert (state.release, state.jobs["live"].release) == (before.release, before.release)
+    assert state.history[-1].ended.startswith("job 'live' does not run")
+    (run,) = runs(client, state, "live", active_only=True)
+    assert release_of(run) == {before.release}
+    monkeypatch.setattr(work, "__call__", carried)
+    tiny.deploy(changed)
+    assert tiny.plan(changed).is_empty
+
+
+def test_a_new_job_whose_run_does_not_begin_is_left_paused(tiny, workspace, client, monkeypatch):
+    def fail(self, run, event, keep):
+        raise OSError("no such wheel")
+
+    monkeypatch.setattr(type(workspace._dispatch._work), "__call__", fail)
+    with pytest.raises(DeploymentError, match="left paused"):
+        tiny.deploy()
+    state = tiny.state()
+    assert settings(client, state, "live")["continuous"]["pause_status"] == "PAUSED"
+    assert not tiny.plan().is_empty
+
+
+def test_a_plan_is_not_carried_out_once_something_has_moved(tiny, client):
+    state = tiny.deploy()
+    changed = tiny.change()
+    made = tiny.plan(changed)
+    reset(client, state.jobs["live"].id, {**settings(client, state, "live"), "timeout_seconds": 60})
+    with pytest.raises(DeploymentError, match=r"no longer true: jobs moved"):
+        apply(made, changed, tiny.place(), Order("deploy", limits=PROMPT), tiny.said.append)
+    assert tiny.state() == state
+    assert type(made).of(made.text()) == made
+
+
+def test_a_stopped_job_stays_stopped_over_a_deployment(tiny, client):
+    tiny.deploy()
+    stop("live", tiny.place(), Limits(0.2, 5), break_lock=False, say=tiny.said.append)
+    state = tiny.state()
+    assert state.stopped == ("live",)
+    assert settings(client, state, "live")["continuous"]["pause_status"] == "PAUSED"
+    assert runs(client, state, "live", active_only=True) == []
+    assert tiny.plan().is_empty
+
+    changed = tiny.change()
+    tiny.deploy(changed)
+    assert runs(client, tiny.state(), "live", active_only=True) == []
+    assert next(job for job in tiny.plan(changed).jobs if job.key == "live").stopped
+
+    start("live", tiny.place(), break_lock=False, say=tiny.said.append)
+    assert tiny.state().stopped == ()
+    (run,) = runs(client, tiny.state(), "live", active_only=True)
+    assert release_of(run) == {changed.id}
+    assert tiny.plan(changed).is_empty
+
+
+def test_a_job_with_a_schedule_is_started_by_hand_too(tiny, client):
+    state = tiny.deploy()
+    start("nightly", tiny.place(), break_lock=False, say=tiny.said.append)
+    assert len(runs(client, state, "nightly")) == 1
+    start("nightly", tiny.place(), break_lock=False, say=tiny.said.append)
+    assert len(runs(client, state, "nightly")) == 2
+
+
+def test_a_development_target_has_jobs_of_its_own_that_do_not_start_by_themselves(tiny, client):
+    state = tiny.deploy(environment="dev")
+    live = settings(client, state, "live")
+    assert (live["name"], live["continuous"]["pause_status"]) == ("[dev alice] live", "PAUSED")
+    assert live["tags"] == {"headrace": "tiny/dev/live", "dev": "alice"}
+    assert live["tasks"][0]["python_wheel_task"]["named_parameters"]["value"] == "user=alice"
+    assert runs(client, state, "live") == []
+    start("live", tiny.place("dev"), break_lock=False, say=tiny.said.append)
+    changed = tiny.change()
+    tiny.deploy(changed, environment="dev")
+    (run,) = runs(client, state, "live", active_only=True)
+    assert release_of(run) == {changed.id}
+    assert tiny.plan(changed, "dev").is_empty
+
+
+def test_production_runs_as_its_service_and_lets_its_readers_look(tiny, workspace, client):
+    state = tiny.deploy(environment="prod")
+    who = {"service_principal_name": "11111111-2222-3333-4444-555555555555"}
+    assert settings(client, state, "live")["run_as"] == who
+    grants = client.api_client.do("GET", f"/api/2.0/permissions/jobs/{state.jobs['live'].id}")["access_control_list"]
+    assert {(one.get("group_name"), one["all_permissions"][0]["permission_level"]) for one in grants} >= {
+        ("readers", "CAN_VIEW")
+    }
+    directory = client.workspace.get_status(f"/Workspace/Shared/tiny/prod/releases/{state.release}").object_id
+    told = client.api_client.do("GET", f"/api/2.0/permissions/directories/{directory}")["access_control_list"]
+    assert {**who, "all_permissions": [{"permission_level": "CAN_READ", "inherited": False}]} in told
+
+
+def test_old_releases_go_and_those_in_use_stay(tiny, workspace):
+    first = tiny.deploy(keep=2).release
+    ids = [first]
+    for _ in range(3):
+        ids.append(tiny.deploy(tiny.change(), keep=2).release)
+    there = {path.name for path in (workspace.directory / "Workspace/Shared/tiny/staging/releases").iterdir()}
+    assert there == set(ids[-2:])
+    assert [entry.release for entry in tiny.state().history] == ids
+
+
+def test_a_deployment_from_elsewhere_is_not_taken_over(tiny, client):
+    tiny.deploy()
+    elsewhere = tiny.change(
+        **{"databricks.yml": (tiny.root / "databricks.yml").read_text().replace("tiny/staging", "other/staging")}
+    )
+    with pytest.raises(
+        DeploymentError, match="was deployed from elsewhere: its state is /Workspace/Shared/tiny/staging"
+    ):
+        tiny.plan(elsewhere)
+
+
+def test_a_lock_of_another_is_minded_until_it_is_broken(tiny, workspace):
+    tiny.deploy()
+    changed = tiny.change()
+    lock = workspace.directory / "Workspace/Shared/tiny/staging/lock.json"
+    held = {
+        "id": "1",
+        "owner": "carol",
+        "host": "far",
+        "machine": "m",
+        "process": 1,
+        "since": "2026-01-01T00:00:00+00:00",
+        "what": "deploy",
+    }
+    lock.write_text(json.dumps(held))
+    with pytest.raises(
+        DeploymentError, match=r"is being changed by carol on far \(process 1, deploy, for \d+ days\)"
+    ) as told:
+        tiny.deploy(changed)
+    assert "--break-lock" in told.value.problems[0].fix
+    assert lock.exists()
+    tiny.deploy(changed, break_lock=True)
+    assert any("carol on far" in line and "is broken" in line for line in tiny.said)
+    assert not lock.exists()
+
+
+def test_a_release_whose_bytes_change_on_the_way_is_refused(tiny, workspace, monkeypatch):
+    place = tiny.place()
+    write = type(place.remote).write
+
+    def spoil(self, path, content):
+        write(self, path, b"spoiled" if path.endswith("/databricks.yml") else content)
+
+    monkeypatch.setattr(type(place.remote), "write", spoil)
+    with pytest.raises(DeploymentError, match=r"databricks\.yml is not what was uploaded"):
+        tiny.deploy()
+    monkeypatch.undo()
+
+
+def test_a_setting_that_changes_is_told_by_its_name(tiny):
+    tiny.deploy()
+    bigger = tiny.change(**{"resources/live.job.yml": LIVE.replace("num_workers: 1", "num_workers: 2")})
+    live = tiny.plan(bigger).jobs[0]
+    (change,) = [change for change in live.changes if "num_workers" in change.path]
+    assert (change.path, change.old, change.new) == ("job_clusters[main].new_cluster.num_workers", 1, 2)
