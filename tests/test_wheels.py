@@ -6,6 +6,7 @@ import hashlib
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import distributions
 
 import pytest
 
@@ -71,6 +72,27 @@ def test_a_named_wheel_can_be_installed_and_knows_its_version(tree, tmp_path):
     version = wheel.name.split("-")[1]
     assert done.stdout.startswith(version)
     assert "small_shop:sell" in done.stdout
+
+
+def test_an_installed_wheel_is_packed_again_byte_for_byte(tree, tmp_path):
+    wheel, place, again = named(tree("one")), tmp_path / "site", tmp_path / "again"
+    about = f"{wheel.name.rsplit('-', 3)[0]}.dist-info"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place)
+    added = ("small_shop/__pycache__/__init__.cpython-311.pyc", f"{about}/INSTALLER", f"{about}/direct_url.json")
+    for name in added:  # by an installer
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text("pip")
+    record = place / about / "RECORD"
+    record.write_text(record.read_text() + "".join(f"{name},,\n" for name in (*added, "../../../bin/sell")))
+    again.mkdir()
+    (installed,) = distributions(path=[str(place)])
+    packed = wheels.pack_installed(installed, again)
+    assert (packed.name, digest(packed)) == (wheel.name, digest(wheel))
+
+    record.unlink()
+    with pytest.raises(SetupError, match="small-shop was installed without a list of its files"):
+        wheels.pack_installed(installed, again)
 
 
 @pytest.mark.parametrize(

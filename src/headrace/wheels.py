@@ -1,4 +1,4 @@
-"""Builds a bundle's wheel and names it after its content: the same bytes from the same tree, anywhere, any day."""
+"""Wheels: built, and named after their content: the same bytes from the same tree, anywhere, any day."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import tomllib
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
+from importlib.metadata import Distribution
 from pathlib import Path
 
 from headrace.errors import ConfigurationError, SetupError
 
 HOOK = "import sys, importlib; print(importlib.import_module(sys.argv[1]).build_wheel(sys.argv[2]))"
+OF_INSTALLERS = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")
 
 
 def build_wheel(root: Path, into: Path) -> Path:
@@ -71,6 +73,25 @@ def name_after_content(wheel: Path, into: Path) -> Path:
     named = named.with_name(f"{named.name}.whl")
     _write(named, renamed)
     return named
+
+
+def pack_installed(distribution: Distribution, into: Path) -> Path:
+    """The wheel that a distribution was installed from, packed again from its files."""
+    paths = [path for path in distribution.files or () if not {"..", "__pycache__"} & set(path.parts)]
+    files = {path.as_posix(): path.read_binary() for path in paths if path.name not in OF_INSTALLERS}
+    about = next((path.removesuffix("/WHEEL") for path in files if path.endswith(".dist-info/WHEEL")), None)
+    if about is None:
+        raise SetupError(
+            f"{distribution.metadata['Name']} was installed without a list of its files",
+            fix="install it from a wheel, with pip, in a virtual environment",
+        )
+    tags = [tag.split("-") for tag in re.findall(r"^Tag: (\S+)$", files[f"{about}/WHEEL"].decode(), re.MULTILINE)]
+    tag = "-".join(".".join(dict.fromkeys(part)) for part in zip(*tags, strict=True))  # py2.py3-none-any
+    record = f"{about}/RECORD"
+    files[record] = _record({**files, record: b""}, record)
+    packed = into / f"{about.removesuffix('.dist-info')}-{tag}.whl"
+    _write(packed, files)
+    return packed
 
 
 def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:
