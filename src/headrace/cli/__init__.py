@@ -20,6 +20,7 @@ COMMANDS = {
     "doctor": "Say what this machine lacks.",
     "graph": "Show how a pipeline's steps hang together.",
     "history": "Show what was deployed, when and by whom.",
+    "init": "Make a new bundle.",
     "jobs": "Show the deployed jobs and their runs.",
     "logs": "Show what a deployed job's run has said.",
     "plan": "Show what a deployment would change.",
