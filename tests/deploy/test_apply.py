@@ -47,8 +47,8 @@ def test_a_first_deployment_lays_the_release_down_and_makes_the_jobs(tiny, works
     (task,) = live["tasks"]
     directory = f"/Workspace/Shared/tiny/staging/releases/{built.id}"
     assert task["libraries"] == [
-        {"whl": f"{directory}/{built.manifest.wheels[0]}"},
         {"requirements": f"{directory}/requirements.txt"},
+        {"whl": f"{directory}/{built.manifest.wheels[0]}"},
     ]
     assert task["python_wheel_task"]["named_parameters"] == {
         "pipeline": "p",

@@ -70,7 +70,9 @@ def _wanted(job: Job, target: Target, release: Release, place: Place) -> Wanted:
 def _body(key: str, written: Body, target: Target, release: Release, place: Place) -> Body:
     """What is sent: nothing that matters to a stream is left to the platform's defaults."""
     directory = place.release(release.id)
-    wheels = [f"{directory}/{path}" for path in release.manifest.wheels]
+    # Installed one after the other: the bundle's own wheel asks for what comes before it, Headrace too.
+    paths = sorted(release.manifest.wheels, key=lambda path: (not path.startswith("wheels/headrace-"), path))
+    wheels = [f"{directory}/{path}" for path in paths]
     requirements = f"{directory}/{REQUIREMENTS}"
     body = dict(written)
     tasks = (_task(task, wheels, requirements) for task in body["tasks"])
@@ -107,13 +109,13 @@ def _task(task: Mapping[str, Any], wheels: list[str], requirements: str) -> Body
     if "python_wheel_task" not in task or "environment_key" in task:
         return dict(task)
     others = [one for one in task.get("libraries", ()) if not _is_ours(one.get("whl") or one.get("requirements"))]
-    return {**task, "libraries": [*({"whl": wheel} for wheel in wheels), {"requirements": requirements}, *others]}
+    return {**task, "libraries": [*others, {"requirements": requirements}, *({"whl": wheel} for wheel in wheels)]}
 
 
 def _serverless(one: Mapping[str, Any], wheels: list[str], requirements: str) -> Body:
     spec = one.get("spec", {})
     others = [text for text in spec.get("dependencies", ()) if not (text.endswith(".whl") and _is_ours(text))]
-    return {**one, "spec": {**spec, "dependencies": [*wheels, f"-r {requirements}", *others]}}
+    return {**one, "spec": {**spec, "dependencies": [*others, f"-r {requirements}", *wheels]}}
 
 
 def _is_ours(path: str | None) -> bool:
