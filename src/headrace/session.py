@@ -162,7 +162,7 @@ def _databricks(settings: Mapping[str, str]) -> SparkSession:
     if spark is None and "DATABRICKS_RUNTIME_VERSION" not in os.environ:
         raise SetupError(
             "this environment's engine is Databricks, and here is no Databricks session",
-            fix="run it there as a job, or choose an environment whose engine is local or spark",
+            fix="run it there as a job (`headrace start`), or choose an environment with another engine",
         )
     spark = spark or SparkSession.builder.getOrCreate()
     for key, value in settings.items():
