@@ -96,6 +96,18 @@ def test_nothing_is_changed_without_an_answer(headrace, tiny):
 
 
 @pytest.mark.parametrize(
+    ("environment", "typed", "done"),
+    [("staging", "y\n", True), ("staging", "\n", False), ("prod", "y\n", False), ("prod", "prod\n", True)],
+)
+def test_production_asks_for_its_name_and_others_for_a_yes(tiny, monkeypatch, environment, typed, done):
+    monkeypatch.setattr("headrace.cli.deploying._is_somebody_there", lambda: True)
+    told = CliRunner().invoke(main, ["deploy", "--env", environment, "-C", str(tiny.root)], input=typed)
+    assert told.exit_code == (0 if done else 1), told.output
+    assert ("nothing was changed" in told.stderr) is not done
+    assert (tiny.state(environment).release != "") is done
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("plan", "--env", "local"), "nothing is deployed to environment 'local'"),

@@ -237,7 +237,7 @@ def _ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
 
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not _is_somebody_there():
         raise DeploymentError("nobody is there to answer: nothing was changed", fix="look at the plan, then pass --yes")
     if always_typed or is_production(place):
         typed = click.prompt(f"Type the environment's name to go on ({place.name})", default="", show_default=False)
@@ -247,6 +247,10 @@ def _ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
             )
     elif not click.confirm("Go on?"):
         raise DeploymentError("nothing was changed", fix="run it again and answer y, or pass --yes")
+
+
+def _is_somebody_there() -> bool:
+    return sys.stdin.isatty()
 
 
 def _say(line: str) -> None:
