@@ -89,6 +89,17 @@ def test_a_job_is_deleted_only_when_it_is_named(headrace, tiny, workspace):
     assert set(tiny.state().jobs) == {"live"}
 
 
+@pytest.mark.parametrize(("typed", "code", "left"), [("n\n", 1, {"live", "nightly"}), ("y\n", 0, {"live"})])
+def test_a_terminal_is_asked_for_each_deletion(tiny, monkeypatch, typed, code, left):
+    tiny.deploy()
+    tiny.change(**{"resources/nightly.job.yml": None})
+    monkeypatch.setattr("headrace.cli.deploying._is_somebody_there", lambda: True)
+    command = ["deploy", "--env", "staging", "--yes", "--drain", "0.1", "-C", str(tiny.root)]
+    told = CliRunner().invoke(main, command, input=typed)
+    assert (told.exit_code, "Delete job nightly?" in told.output) == (code, True), told.output
+    assert set(tiny.state().jobs) == left
+
+
 def test_nothing_is_changed_without_an_answer(headrace, tiny):
     refused = headrace("deploy", "--env", "staging", code=1)
     assert "nobody is there to answer: nothing was changed" in refused.stderr

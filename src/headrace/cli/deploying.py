@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -210,7 +210,8 @@ def _carry_out(made: Plan, release: Release, place: Place, order: Order, given: 
     if made.is_empty:
         Ledger(place).clear()
         return
-    require_allowed(made, release, place, deletes=given["deletes"], any_identity=given["any_identity"])
+    deletes = _deletes(made, given["deletes"])
+    require_allowed(made, release, place, deletes=deletes, any_identity=given["any_identity"])
     _ask(place, yes=given["yes"])
     try:
         state = apply(made, release, place, order, _say)
@@ -247,6 +248,13 @@ def _ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
             )
     elif not click.confirm("Go on?"):
         raise DeploymentError("nothing was changed", fix="run it again and answer y, or pass --yes")
+
+
+def _deletes(made: Plan, named: Collection[str]) -> set[str]:
+    """The jobs that the user lets go: those that are named, and those agreed to when asked; --yes is no answer."""
+    others = [job.key for job in made.jobs if job.action == "delete" and job.key not in named]
+    asked = others if _is_somebody_there() else []
+    return {*named, *(key for key in asked if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
 
 
 def _is_somebody_there() -> bool:
