@@ -52,26 +52,14 @@ break_lock = click.option("--break-lock", is_flag=True, help="Take the lock from
 
 def limits(function: F) -> F:
     """--drain and --within: how long a deployment waits."""
-    for option in (
-        click.option(
-            "--within",
-            metavar="SECONDS",
-            type=click.FloatRange(min=0),
-            default=1800,
-            show_default=True,
-            help="How long a new run may take to be running.",
-        ),
-        click.option(
-            "--drain",
-            metavar="SECONDS",
-            type=click.FloatRange(min=0),
-            default=300,
-            show_default=True,
-            help="How long a run may take to stop at its batch's end, before it is cancelled.",
-        ),
-    ):
-        function = option(function)
-    return function
+    within = _seconds("--within", 1800, "How long a new run may take to be running.")
+    stopping = "How long a run may take to stop at its batch's end, before it is cancelled."
+    return _seconds("--drain", 300, stopping)(within(function))
+
+
+def _seconds(name: str, default: float, said: str) -> Callable[[F], F]:
+    kind = click.FloatRange(min=0)
+    return click.option(name, metavar="SECONDS", type=kind, default=default, show_default=True, help=said)
 
 
 facts = click.option(

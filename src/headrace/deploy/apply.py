@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from headrace.deploy import look, upload
-from headrace.deploy.drain import Limits, drain, running
+from headrace.deploy.drain import Limits, drain, remove, running
 from headrace.deploy.ledger import Ledger, Say, timestamp
 from headrace.deploy.place import Place
 from headrace.deploy.plan import JobPlan, Plan
-from headrace.deploy.state import Body, Deployed, Entry, Intent, State, paused
+from headrace.deploy.state import Body, Deployed, Entry, Intent, State, paused, runs_by_itself
 from headrace.errors import DeploymentError, Problem
 from headrace.release import Release
 
@@ -122,19 +122,14 @@ class _Work:
     def _delete(self, job: JobPlan) -> None:
         """Ends the job's runs, and deletes it."""
         assert job.id is not None
-        deployed = self._state.jobs.get(job.key)
-        if deployed is not None:
-            self._remote.reset_job(job.id, paused(deployed.body))
-            drain(job.id, job.key, deployed.requests, self._place, self._order.limits, self._say)
-        self._remote.delete_job(job.id)
-        self._say(f"job {job.key}: deleted")
+        remove(job.id, job.key, self._state.jobs.get(job.key), self._place, self._order.limits, self._say)
         self._state = self._ledger.write(self._state.without_job(job.key))
 
     def _let_go(self, job: JobPlan, known: set[int]) -> Problem | None:
         """Gives the job the triggers that it is to have, and sees its new run running; else what went wrong."""
         number = self._state.jobs[job.key].id
         self._remote.reset_job(number, job.sent)
-        starts = _runs_by_itself(job.sent)
+        starts = runs_by_itself(job.sent)
         if job.restarts and not starts and not job.stopped:
             self._remote.start(number, f"{self._state.lineage}-{self._state.serial}-{number}")
             starts = True
@@ -159,7 +154,7 @@ class _Work:
             ended = "it was made just now, and is left paused"
         else:
             self._remote.reset_job(number, before.sent)
-            if job.restarts and not _runs_by_itself(before.sent) and not job.stopped:
+            if job.restarts and not runs_by_itself(before.sent) and not job.stopped:
                 self._remote.start(number, f"{self._state.lineage}-{self._state.serial}-{number}-back")
             told = self._told(number)
             self._state = self._ledger.write(self._state.with_job(job.key, replace(before, told=told)))
@@ -219,8 +214,3 @@ class _Work:
     def _told(self, number: int) -> Body:
         found = self._remote.job(number)
         return found.settings if found else {}
-
-
-def _runs_by_itself(body: Body) -> bool:
-    """Whether the platform starts a run of it at once."""
-    return bool(body.get("continuous", {}).get("pause_status") == "UNPAUSED")

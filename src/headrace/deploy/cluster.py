@@ -24,6 +24,7 @@ from typing import Any
 
 from headrace.deploy import submitted
 from headrace.deploy.remote import Found, Run
+from headrace.deploy.state import runs_by_itself
 from headrace.errors import DeploymentError, in_a_line
 
 RUNS = 25  # the latest, that are told
@@ -130,8 +131,7 @@ class Cluster:
 
     def _keep(self, number: int, body: dict[str, Any]) -> None:
         """A continuous job that is not paused has its run."""
-        continuous = body.get("continuous") or {}
-        if continuous.get("pause_status") == "UNPAUSED" and not self.runs(number, active=True):
+        if runs_by_itself(body) and not self.runs(number, active=True):
             self.start(number, uuid.uuid4().hex)
 
     # ── Runs ──────────────────────────────────────────────────────────────────────────────────────────

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from headrace.deploy.ledger import Say
 from headrace.deploy.place import Place
 from headrace.deploy.remote import Run
+from headrace.deploy.state import Deployed, paused
 from headrace.errors import DeploymentError
 from headrace.stops import request
 
@@ -49,6 +50,15 @@ def drain(job: int, key: str, requests: Iterable[str], place: Place, limits: Lim
         )
 
 
+def remove(job: int, key: str, deployed: Deployed | None, place: Place, limits: Limits, say: Say) -> None:
+    """Ends the runs of a job, and deletes it."""
+    if deployed is not None:
+        place.remote.reset_job(job, paused(deployed.body))
+        drain(job, key, deployed.requests, place, limits, say)
+    place.remote.delete_job(job)
+    say(f"job {key}: deleted")
+
+
 def running(job: int, release: str, known: Collection[int], place: Place, within: float) -> str:
     """Waits until a new run of the job runs with that release, at two looks; what is wrong when it does not."""
     before: set[int] = set()
@@ -78,5 +88,4 @@ def looks(within: float) -> Iterator[None]:
 
 
 def _ended(runs: list[Run], place: Place, within: float) -> bool:
-    is_over: Callable[[Run], bool] = lambda run: not place.remote.run(run.id).is_active  # noqa: E731
-    return any(all(is_over(run) for run in runs) for _ in looks(within))
+    return any(not any(place.remote.run(run.id).is_active for run in runs) for _ in looks(within))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headrace.config.locate import nearest
-from headrace.deploy.drain import Limits, drain
+from headrace.deploy.drain import Limits, drain, remove
 from headrace.deploy.ledger import Ledger, Say
 from headrace.deploy.place import Place
 from headrace.deploy.remote import Run
-from headrace.deploy.state import TRIGGERS, Deployed, State, paused
+from headrace.deploy.state import TRIGGERS, Deployed, State, runs_by_itself
 from headrace.errors import ConfigurationError, DataError
 
 
@@ -51,10 +51,10 @@ def start(key: str, place: Place, *, break_lock: bool, say: Say) -> None:
         if key in state.stopped:
             state = ledger.write(_send(key, deployed, place, state, held=False))
             deployed = state.jobs[key]
-        if deployed.body.get("continuous", {}).get("pause_status") == "UNPAUSED":
+        if runs_by_itself(deployed.sent):
             say(f"job {key}: runs by itself")
             return
-        if any(run.is_active for run in place.remote.runs(deployed.id, active=True)):
+        if place.remote.runs(deployed.id, active=True):
             say(f"job {key}: is running")
             return
         run = place.remote.start(deployed.id, f"{state.lineage}-{state.serial}-{deployed.id}-by-hand")
@@ -79,12 +79,9 @@ def destroy(place: Place, limits: Limits, *, break_lock: bool, say: Say) -> None
     with ledger.locked("destroy", break_lock=break_lock, say=say):
         state = ledger.read()
         for key, deployed in sorted(state.jobs.items()):
-            if place.remote.job(deployed.id) is not None:
-                place.remote.reset_job(deployed.id, paused(deployed.body))
-                drain(deployed.id, key, deployed.requests, place, limits, say)
-                place.remote.delete_job(deployed.id)
+            is_there = place.remote.job(deployed.id) is not None
+            remove(deployed.id, key, deployed if is_there else None, place, limits, say)
             state = ledger.write(state.without_job(key))
-            say(f"job {key}: deleted")
         place.remote.delete(place.root)
 
 

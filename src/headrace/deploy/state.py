@@ -20,6 +20,11 @@ def paused(body: Body) -> Body:
     return {key: {**value, "pause_status": "PAUSED"} if key in TRIGGERS else value for key, value in body.items()}
 
 
+def runs_by_itself(body: Body) -> bool:
+    """Whether a run of it is started at once, and again after its end."""
+    return bool((body.get("continuous") or {}).get("pause_status") == "UNPAUSED")
+
+
 @dataclass(frozen=True)
 class Deployed:
     """A job as it was last sent, and as it was told back then."""
