@@ -93,7 +93,7 @@ def test_a_job_is_deleted_only_when_it_is_named(headrace, tiny, workspace):
 def test_a_terminal_is_asked_for_each_deletion(tiny, monkeypatch, typed, code, left):
     tiny.deploy()
     tiny.change(**{"resources/nightly.job.yml": None})
-    monkeypatch.setattr("headrace.cli.deploying._is_somebody_there", lambda: True)
+    monkeypatch.setattr("headrace.cli.answers._is_somebody_there", lambda: True)
     command = ["deploy", "--env", "staging", "--yes", "--drain", "0.1", "-C", str(tiny.root)]
     told = CliRunner().invoke(main, command, input=typed)
     assert (told.exit_code, "Delete job nightly?" in told.output) == (code, True), told.output
@@ -111,7 +111,7 @@ def test_nothing_is_changed_without_an_answer(headrace, tiny):
     [("staging", "y\n", True), ("staging", "\n", False), ("prod", "y\n", False), ("prod", "prod\n", True)],
 )
 def test_production_asks_for_its_name_and_others_for_a_yes(tiny, monkeypatch, environment, typed, done):
-    monkeypatch.setattr("headrace.cli.deploying._is_somebody_there", lambda: True)
+    monkeypatch.setattr("headrace.cli.answers._is_somebody_there", lambda: True)
     told = CliRunner().invoke(main, ["deploy", "--env", environment, "-C", str(tiny.root)], input=typed)
     assert told.exit_code == (0 if done else 1), told.output
     assert ("nothing was changed" in told.stderr) is not done

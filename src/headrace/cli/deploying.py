@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from headrace.cli import options
+from headrace.cli import answers, options
 
 if TYPE_CHECKING:
     from headrace.deploy.apply import Order
@@ -173,7 +173,7 @@ def destroy(environment: str, drain: float, within: float, break_lock: bool, yes
     click.echo(f"to be deleted from {place.remote.name}: {place.root}")
     for key in sorted(state.jobs):
         click.echo(f"  - job {key}")
-    _ask(place, yes=yes, always_typed=True)
+    answers.ask(place, yes=yes, always_typed=True)
     jobs.destroy(place, Limits(drain, within), break_lock=break_lock, say=_say)
 
 
@@ -210,9 +210,9 @@ def _carry_out(made: Plan, release: Release, place: Place, order: Order, given: 
     if made.is_empty:
         Ledger(place).clear()
         return
-    deletes = _deletes(made, given["deletes"])
+    deletes = answers.deletes(made, given["deletes"])
     require_allowed(made, release, place, deletes=deletes, any_identity=given["any_identity"])
-    _ask(place, yes=given["yes"])
+    answers.ask(place, yes=given["yes"])
     try:
         state = apply(made, release, place, order, _say)
     except KeyboardInterrupt:
@@ -229,36 +229,6 @@ def _show(made: Plan, *, as_json: bool = False) -> None:
         return
     for line in in_words(made):
         click.echo(line)
-
-
-def _ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
-    """Lets the user answer; where nobody can, --yes is the answer."""
-    from headrace.deploy.consent import is_production
-    from headrace.errors import DeploymentError
-
-    if yes:
-        return
-    if not _is_somebody_there():
-        raise DeploymentError("nobody is there to answer: nothing was changed", fix="look at the plan, then pass --yes")
-    if always_typed or is_production(place):
-        typed = click.prompt(f"Type the environment's name to go on ({place.name})", default="", show_default=False)
-        if typed != place.name:
-            raise DeploymentError(
-                f"{typed!r} is not {place.name!r}: nothing was changed", fix="type it as it is written"
-            )
-    elif not click.confirm("Go on?"):
-        raise DeploymentError("nothing was changed", fix="run it again and answer y, or pass --yes")
-
-
-def _deletes(made: Plan, named: Collection[str]) -> set[str]:
-    """The jobs that the user lets go: those that are named, and those agreed to when asked; --yes is no answer."""
-    others = [job.key for job in made.jobs if job.action == "delete" and job.key not in named]
-    asked = others if _is_somebody_there() else []
-    return {*named, *(key for key in asked if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
-
-
-def _is_somebody_there() -> bool:
-    return sys.stdin.isatty()
 
 
 def _say(line: str) -> None:
