@@ -16,6 +16,7 @@ from headrace_shop.sample import make_sample
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 180
+BUILT_OF = ("src", "conf", "resources", "databricks.yml", "pyproject.toml", "README.md", "LICENSE", "runtime.lock")
 
 
 def copy_bundle(to: Path, **sample: object) -> Path:
@@ -25,6 +26,18 @@ def copy_bundle(to: Path, **sample: object) -> Path:
     shutil.copy(ROOT / "databricks.yml", to)
     if sample:
         make_sample(to / "data", **sample)  # type: ignore[arg-type]
+    return to
+
+
+def copy_tree(to: Path) -> Path:
+    """All that a release of the reference bundle is built of, in a directory of its own."""
+    for part in BUILT_OF:
+        source, target = ROOT / part, to / part
+        target.parent.mkdir(exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
     return to
 
 

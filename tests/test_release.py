@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from headrace import release
 from headrace.errors import ConfigurationError, DataError, SetupError
-
-REPOSITORY = Path(__file__).parents[1]
-PARTS = ("src", "conf", "resources", "databricks.yml", "pyproject.toml", "README.md", "LICENSE", "runtime.lock")
+from processes import copy_tree
 
 
 @pytest.fixture
 def tree(tmp_path):
     """A copy of this bundle, each in a directory of its own."""
 
-    def copy(name):
-        for part in PARTS:
-            source, target = REPOSITORY / part, tmp_path / name / part
-            target.parent.mkdir(exist_ok=True)
-            (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
-        return tmp_path / name
-
-    return copy
+    return lambda name: copy_tree(tmp_path / name)
 
 
 def git(root, *arguments):

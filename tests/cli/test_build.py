@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from headrace.cli import main
-
-REPOSITORY = Path(__file__).parents[2]
+from processes import copy_tree
 
 
 @pytest.fixture
 def bundle(tmp_path):
-    for part in ("src", "conf", "resources"):
-        shutil.copytree(REPOSITORY / part, tmp_path / "shop" / part)
-    for part in ("databricks.yml", "pyproject.toml", "README.md", "LICENSE", "runtime.lock"):
-        shutil.copy(REPOSITORY / part, tmp_path / "shop")
-    return tmp_path / "shop"
+    return copy_tree(tmp_path / "shop")
 
 
 def run(*arguments):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from headrace.deploy.remote import Run
 from headrace.errors import DeploymentError
 from headrace_shop.arrivals import CLEAN
 from headrace_shop.sample import make_sample
-from processes import ROOT, wait_until
+from processes import copy_tree, wait_until
 from workspaces import tiny_wheel
 
 ENVIRONMENT = """\
@@ -74,9 +73,7 @@ def orders(place: Path) -> list[str]:
 def test_a_release_goes_from_one_cluster_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("COVERAGE")]:
         monkeypatch.delenv(name)  # what runs there is the release's code, not this tree's
-    bundle, one, two = tmp_path / "bundle", tmp_path / "one", tmp_path / "two"
-    for part in ("src", "resources", "conf", "pyproject.toml", "README.md", "LICENSE", "runtime.lock"):
-        (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, bundle / part)  # type: ignore[operator]
+    bundle, one, two = copy_tree(tmp_path / "bundle"), tmp_path / "one", tmp_path / "two"
     for name in ("dev", "staging", "prod"):
         (bundle / "conf" / f"{name}.yml").unlink()
     (bundle / "databricks.yml").write_text(DATABRICKS)

@@ -21,9 +21,8 @@ from headrace.deploy.remote import Run
 from headrace.testing.workspace import LocalWorkspace
 from headrace_shop.arrivals import CLEAN
 from headrace_shop.sample import make_sample
-from processes import ROOT, wait_until
+from processes import copy_tree, wait_until
 
-PARTS = ("src", "resources", "pyproject.toml", "README.md", "LICENSE", "runtime.lock")
 NAMES = ("dev", "staging", "prod")
 ENVIRONMENT = """\
 engine: {{kind: databricks}}
@@ -109,11 +108,7 @@ class Company:
 
 @pytest.fixture
 def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Company]:
-    bundle = tmp_path / "bundle"
-    for part in PARTS:
-        source = ROOT / part
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, bundle / part)  # type: ignore[operator]
-    shutil.copytree(ROOT / "conf", bundle / "conf")
+    bundle = copy_tree(tmp_path / "bundle")
     monkeypatch.setenv("DATABRICKS_TOKEN", "alice")
     monkeypatch.delenv("DATABRICKS_HOST", raising=False)
     make_sample(tmp_path / "data", orders=300, customers=20, files=6, pace=10, mix=CLEAN)
