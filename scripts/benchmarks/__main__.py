@@ -41,11 +41,20 @@ def main() -> None:
                 arguments.output[1].write_text(json.dumps(facts, indent=2) + "\n")
 
 
+def _lengths(told: str) -> list[float]:
+    return [float(one) for one in told.split(",")]
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)}; {ON_DEMAND[0]}")
     parser.add_argument("--rows", type=int, default=FULL, help="rows of bulk; the other sections shrink with it")
-    parser.add_argument("--minutes", type=float, default=2.0, help="fresh: length of a window")
+    parser.add_argument(
+        "--minutes",
+        type=_lengths,
+        default=[2.0],
+        help="fresh: length of each window, like 60,10; the last for the rest",
+    )
     parser.add_argument("--state", type=int, default=0, metavar="KEYS", help="fresh: fill bronze's state first")
     parser.add_argument("--order", default="ABBA", help="fresh: A is headrace, B by hand; one window each")
     parser.add_argument("--memory", default="", help="the engine's memory, when not the environment's")

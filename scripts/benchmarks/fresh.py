@@ -6,6 +6,7 @@ import shutil
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain, islice, repeat
 from pathlib import Path
 
 import measure as costs
@@ -41,14 +42,14 @@ def measure(ground: Ground) -> Section:
     """A window per letter of the order, each in a session of its own, so that all are as old."""
     ground.warm_up()
     warm = WARM if not ground.is_trial else 10.0
-    seconds = 60 * ground.minutes
-    files = int(warm + seconds + PATIENCE)
+    lengths = list(islice(chain(ground.minutes, repeat(ground.minutes[-1])), len(ground.order)))
+    files = int(warm + 60 * max(lengths) + PATIENCE)
     stock = Stock.make(ground.home / "samples" / "feed", files=files, state=ground.state)
     windows: dict[str, list[Window]] = {name: [] for name in NAMES.values()}
-    for number, letter in enumerate(ground.order, 1):
+    for number, (letter, minutes) in enumerate(zip(ground.order, lengths, strict=True), 1):
         name = NAMES[letter]
-        costs.say(f"fresh: {name}, window {number} of {len(ground.order)}, {ground.minutes:g} minutes …")
-        window = _window(ground, name, stock, warm, seconds)
+        costs.say(f"fresh: {name}, window {number} of {len(ground.order)}, {minutes:g} minutes …")
+        window = _window(ground, name, stock, warm, 60 * minutes)
         windows[name].append(window)
         costs.say(
             f"  {name}: in silver after {middle(window.silver):.2f} s, in gold after {middle(window.gold):.2f} s; "
@@ -59,8 +60,9 @@ def measure(ground: Ground) -> Section:
     ratios = [middle(ages["headrace"]) / middle(ages["by hand"]) for ages in (silver, gold)]
     cores = {name: middle([window.cores for window in own]) for name, own in windows.items()}
     state = f", {ground.state:,} keys in bronze's state" if ground.state else ""
+    told = ", ".join(f"{minutes:g}" for minutes in dict.fromkeys(lengths))
     return Section(
-        f"fresh: three steps at 100 rows a second, windows of {ground.minutes:g} minutes{state}",
+        f"fresh: three steps at 100 rows a second, windows of {told} minutes{state}",
         [
             Figure("headrace / by hand, median age in silver", ratios[0], "at most", 0.6),
             Figure("headrace / by hand, median age in gold's state", ratios[1], "at most", 0.6),

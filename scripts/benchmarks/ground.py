@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -56,7 +56,7 @@ class Ground:
 
     home: Path
     rows: int = FULL
-    minutes: float = 2.0
+    minutes: Sequence[float] = (2.0,)
     state: int = 0
     order: str = "ABBA"
     memory: str = ""
