@@ -48,7 +48,7 @@ def test_each_engine_is_asked_for_what_it_needs(tmp_path: Path) -> None:
     databricks = environment.model_copy(update={"engine": DatabricksEngine(kind="databricks")})
     assert {"java", "jars", "tables"} < {finding.name for finding in examine(cluster)}
     assert not {"memory", "cores"} & {finding.name for finding in examine(cluster)}
-    assert [finding.name for finding in examine(databricks)] == ["python", "workspace"]
+    assert [finding.name for finding in examine(databricks)] == ["python", "databricks-sdk", "workspace"]
 
 
 def test_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,14 +108,14 @@ def test_versions_that_do_not_go_together(
 def test_jars_that_are_not_fetched_yet_are_no_mistake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "new"))
     assert line("jars").ok
-    assert line("jars").finding == f"10 (23 MB) will be fetched into {tmp_path / 'new'} by the first run"
+    assert line("jars").finding == f"11 (23 MB) will be fetched into {tmp_path / 'new'} by the first run"
     assert not (tmp_path / "new").exists()
 
 
 def test_jars_that_cannot_be_fetched_to_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "new"))
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert line("jars").finding == f"10 jars are to be fetched, and {jars.cache()} cannot be written"
+    assert line("jars").finding == f"11 jars are to be fetched, and {jars.cache()} cannot be written"
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -165,6 +165,28 @@ def test_a_machine_that_lets_no_port_be_opened(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("socket.create_server", refused)
     found = line("loopback")
     assert found.finding == "no port on 127.0.0.1 can be opened and reached: Permission denied"
+
+
+def test_work_on_databricks_needs_a_login_and_its_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in doctor.WORKSPACE:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("DATABRICKS_CONFIG_FILE", raising=False)
+    there = local(tmp_path).model_copy(update={"engine": DatabricksEngine(kind="databricks")})
+    found = line("workspace", there)
+    assert (found.ok, found.fix) == (
+        False,
+        "set DATABRICKS_HOST and DATABRICKS_TOKEN, or write profiles into that file",
+    )
+    assert line("workspace").ok
+    (tmp_path / ".databrickscfg").write_text("[DEFAULT]\n")
+    assert line("workspace", there) == Finding("workspace", True, f"profiles in {tmp_path}/.databrickscfg")
+
+    def absent(package: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(doctor, "version", absent)
+    assert line("databricks-sdk", there).fix == "pip install 'headrace[deploy]'"
 
 
 def test_workspace_variables_are_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from headrace import quality, sources
-from headrace.config.models import Environment, FileSource, LocalEngine, RateSource, Read, Rule, Tables, Watermark
+from headrace import failures, quality, sources
+from headrace.config.models import (
+    Environment,
+    FileSource,
+    LocalEngine,
+    RateSource,
+    Read,
+    Rule,
+    Sink,
+    Step,
+    Tables,
+    Watermark,
+)
 from headrace.errors import ConfigurationError, DataError
 
 PAIR = "id STRING, n INT"
@@ -82,6 +95,7 @@ class Case:
     refused: dict[str, list[str]] = field(default_factory=dict)
 
 
+WRITTEN = ("parquet", "orc", "avro")  # by Spark
 A1, B2 = {"id": "a", "n": 1}, {"id": "b", "n": 2}
 LINES = ['{"id":"a","n":1}', '{"id":"b","n":2}']
 CASES = {
@@ -92,6 +106,15 @@ CASES = {
     "json over several lines": Case(
         "json", {"1.json": ["{", '"id": "a",', '"n": 1', "}"]}, [A1], PAIR, options={"multiLine": True}
     ),
+    "json lists over several lines": Case(
+        "json",
+        {"1.json": ["[", '{"id": "a", "n": 1},', '{"id": "b", "n": 2}', "]"], "2.json": ["[]"], "3.json": ["[1]"]},
+        [A1, B2],
+        PAIR,
+        options={"multiLine": True},
+        refused={"[1]\n": ["malformed"]},
+    ),
+    "xml": Case("xml", {"1.xml": ["<r><row><id>a</id><n>1</n></row></r>"]}, [A1], PAIR, options={"rowTag": "row"}),
     "json with its own options": Case(
         "json",
         {"1.json": ['{"id":"a","at":"31.12.2025"}']},
@@ -157,7 +180,7 @@ def arrived(spark, tmp_path_factory):
     """All cases in one stream: the rows of each, and the number of batches that they took."""
     home = tmp_path_factory.mktemp("sources")
     given = spark.createDataFrame([("a", 1), ("b", 2)], PAIR)
-    for format_ in ("parquet", "orc"):
+    for format_ in WRITTEN:
         given.coalesce(1).write.format(format_).save(str(home / format_))
         CASES[format_] = Case(format_, {}, [A1, B2], PAIR)
     frames = {}
@@ -193,7 +216,7 @@ def refused(rows):
     return {row[quality.VERDICT]["raw"]: row[quality.VERDICT] for row in rows if row.get(quality.VERDICT)}
 
 
-@pytest.mark.parametrize("name", [*(name for name in CASES if name != "malformed"), "parquet", "orc"])
+@pytest.mark.parametrize("name", [*(name for name in CASES if name != "malformed"), *WRITTEN])
 def test_a_format_comes_in(arrived, name):
     rows, case = arrived[0][name], CASES[name]
     assert sorted(good(rows), key=str) == sorted(case.wanted, key=str)
@@ -243,6 +266,37 @@ def test_only_what_can_be_refused_is_judged(spark, tmp_path):
     assert judged("rate", expect=[Rule(between={"value": [0, 9]})])
     assert judged("rate", watermark=Watermark(column="timestamp", delay="1 minute"))
     assert judged("json", schema_=PAIR)
+
+
+def test_files_come_in_as_they_are(spark, tmp_path):
+    (tmp_path / "picture.bin").write_bytes(b"\x00\xff")
+    rows = sources.open_input(spark, Read(source="it"), environment(it=files(tmp_path, "binaryFile")))
+    query = rows.writeStream.format("memory").queryName("pictures").trigger(availableNow=True).start()
+    query.awaitTermination()
+    (row,) = spark.table("pictures").collect()
+    assert row["path"].endswith("/picture.bin")
+    assert (row["length"], bytes(row["content"])) == (2, b"\x00\xff")
+
+
+def test_a_header_with_other_names_stops_the_step_and_is_named(spark, tmp_path):
+    """Read by place, each row would be wrong without a sign of it."""
+    (tmp_path / "1.csv").write_text("n,id\n1,a\n")
+    env = environment(it=files(tmp_path, "csv", header=True))
+    rows = sources.open_input(spark, Read(source="it", schema_=PAIR), env)
+    query = rows.writeStream.format("memory").queryName("other_names").trigger(availableNow=True).start()
+    with suppress(StreamingQueryException):
+        query.awaitTermination()
+    step = Step(name="land", layer="bronze", reads={}, writes=[Sink(console=True)])
+    said = failures.step_error(step, query.exception()).problems[0].message
+    assert "CSV header does not conform to the schema" in said
+
+
+def test_a_tables_options_that_cannot_be_are_named(spark, tmp_path):
+    env = environment().model_copy(update={"tables": Tables(root=str(tmp_path))})
+    spark.range(1).write.format("delta").save(str(tmp_path / "orders"))
+    with pytest.raises(DataError, match="table 'orders' cannot be read") as error:
+        sources.open_input(spark, Read(table="orders", static=True, options={"versionAsOf": 99}), env)
+    assert error.value.problems[0].fix == "mend the input's options"
 
 
 def test_rate_gives_numbered_rows(spark):

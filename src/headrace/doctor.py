@@ -70,7 +70,10 @@ def _looks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], 
         for name, place in places.items():
             if place and "://" not in place:
                 yield name, partial(_room, Path(place))
-    yield "workspace", _workspace
+    on_databricks = isinstance(engine, DatabricksEngine)
+    if on_databricks:
+        yield "databricks-sdk", _sdk
+    yield "workspace", partial(_workspace, needed=on_databricks)
 
 
 def _python() -> str:
@@ -161,10 +164,25 @@ def _room(place: Path) -> str:
     return f"{place}: writable, {free >> 30} GB free"
 
 
-def _workspace() -> str:
+def _workspace(*, needed: bool) -> str:
     """Which variables are set: never what they hold."""
     present = [name for name in WORKSPACE if os.environ.get(name)]
-    return f"{', '.join(present)} set" if present else "no DATABRICKS_… variable is set: local work needs none"
+    if present or not needed:
+        return f"{', '.join(present)} set" if present else "no DATABRICKS_… variable is set: local work needs none"
+    profiles = Path(os.environ.get("DATABRICKS_CONFIG_FILE") or Path.home() / ".databrickscfg")
+    if not profiles.is_file():
+        raise SetupError(
+            f"there is no login to a workspace: no DATABRICKS_… variable is set, and {profiles} is not there",
+            fix="set DATABRICKS_HOST and DATABRICKS_TOKEN, or write profiles into that file",
+        )
+    return f"profiles in {profiles}"
+
+
+def _sdk() -> str:
+    try:
+        return version("databricks-sdk")
+    except PackageNotFoundError as error:
+        raise SetupError("databricks-sdk is not installed", fix="pip install 'headrace[deploy]'") from error
 
 
 def _nearest(place: Path) -> Path:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CORRUPT, END = "_corrupt_record", "_end"
+BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"  # as Spark's batch reader has it
 NOT_DATA = {"value", quality.RAW, quality.POSITION}
 
 
@@ -60,10 +61,17 @@ def open_input(spark: SparkSession, read: Read, environment: Environment) -> Dat
             where=table.place,
             fix="run the step that writes it first",
         )
-    if read.static:
-        return table.read(spark, read.options)
     changes = {"readChangeFeed": "true"} if read.changes else {}
-    return _late_by(table.stream(spark, {**read.options, **changes}), read)
+    try:
+        if read.static:
+            return table.read(spark, read.options)
+        frame = table.stream(spark, {**read.options, **changes})
+    except Exception as error:
+        fix = "mend the input's options" if read.options else "look at the table with `headrace show`"
+        raise DataError(
+            f"table {table.name!r} cannot be read: {in_a_line(error)}", where=table.place, fix=fix
+        ) from error
+    return _late_by(frame, read)
 
 
 def table_exists(spark: SparkSession, name: str, environment: Environment) -> bool:
@@ -146,10 +154,10 @@ def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -
     reader = spark.readStream.options(**source.options)
     position = F.col("_metadata.file_path")
     if source.format == "json" and schema is not None:
-        whole = {"wholetext": "true"} if str(source.options.get("multiLine", "")).lower() == "true" else {}
-        lines = reader.options(**whole).format("text").load(source.path)
+        whole = str(source.options.get("multiLine", "")).lower() == "true"
+        lines = reader.options(wholetext=str(whole).lower()).format("text").load(source.path)
         lines = lines.withColumns({quality.RAW: F.col("value"), quality.POSITION: position})
-        return _parse_json(lines.where(F.trim("value") != ""), schema, source.options)
+        return _parse_json(lines.where(F.trim("value") != ""), schema, source.options, whole=whole)
     if source.format == "csv" and schema is not None:
         with_corrupt = type(schema)([*schema.fields]).add(CORRUPT, StringType())
         # Spark maps columns by place whatever the header says, unless told to compare them (4.2.0).
@@ -163,6 +171,8 @@ def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -
             position.alias(quality.POSITION),
             F.col(CORRUPT).isNotNull().alias(quality.MALFORMED),
         )
+    if source.format == "binaryFile":
+        schema = schema or parsed(BINARY_FILE)
     rows = (reader.schema(schema) if schema is not None else reader).format(source.format).load(source.path)
     rows = rows.withColumn(quality.POSITION, position)
     return rows.withColumn(quality.RAW, F.col("value")) if source.format == "text" else rows
@@ -199,30 +209,39 @@ OPENERS: dict[str, Callable[[SparkSession, Any, StructType | None], DataFrame]] 
 }
 
 
-def _parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any]) -> DataFrame:
-    """One object a line, parsed inside a list with a field after it: Spark 4.2.0 overlooks what follows an object."""
+def _parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any], *, whole: bool = False) -> DataFrame:
+    """One object a line, parsed inside a list with a field after it: Spark 4.2.0 overlooks what follows an object.
+
+    Of a whole file, it may be a list of objects: if one cannot be read, the file is refused as one record.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
     wrapped = StructType().add("r", ArrayType(schema)).add(END, IntegerType()).add(CORRUPT, StringType())
-    text = F.concat(F.lit('{"r":['), F.col("value"), F.lit(f'],"{END}":1}}'))
+    value = F.col("value")
+    if whole:
+        inside = F.regexp_replace(value, r"\A\s*\[|\]\s*\z", "")
+        value = F.when(value.rlike(r"(?s)\A\s*\[.*\]\s*\z"), inside).otherwise(value)
+    text = F.concat(F.lit('{"r":['), value, F.lit(f'],"{END}":1}}'))
     strict = {
         "columnNameOfCorruptRecord": CORRUPT,
         "allowNonNumericNumbers": "false",
         "allowSingleQuotes": "false",
     }
     parse = F.from_json(text, wrapped, {**strict, **{key: str(value) for key, value in options.items()}})
-    record = F.get("_parsed.r", F.lit(0))
     partitions = [name for name in lines.columns if name not in NOT_DATA]
-    malformed = (
-        F.col(f"_parsed.{CORRUPT}").isNotNull()
-        | F.col(f"_parsed.{END}").isNull()
-        | F.coalesce(F.size("_parsed.r") != 1, F.lit(True))
-        | record.isNull()
-    )
-    parsed = lines.select(*partitions, quality.RAW, quality.POSITION, parse.alias("_parsed")).select(
+    parsed = lines.select(*partitions, quality.RAW, quality.POSITION, parse.alias("_parsed"))
+    malformed = F.col(f"_parsed.{CORRUPT}").isNotNull() | F.col(f"_parsed.{END}").isNull()
+    if whole:
+        parsed = parsed.where(malformed | (F.size("_parsed.r") > 0))
+        record = F.explode_outer("_parsed.r")
+    else:
+        malformed = malformed | F.coalesce(F.size("_parsed.r") != 1, F.lit(True))
+        record = F.get("_parsed.r", F.lit(0))
+    parsed = parsed.select(
         *partitions, quality.RAW, quality.POSITION, record.alias("_record"), malformed.alias(quality.MALFORMED)
     )
+    malformed = F.col(quality.MALFORMED) | F.col("_record").isNull()
     # What the directory says goes before what the record says, as in Spark's own formats.
     fields = [
         (
@@ -233,4 +252,4 @@ def _parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any]) -
         for field in schema.fields
     ]
     others = [name for name in partitions if name not in schema.names]
-    return parsed.select(*fields, *others, quality.RAW, quality.POSITION, quality.MALFORMED)
+    return parsed.select(*fields, *others, quality.RAW, quality.POSITION, malformed.alias(quality.MALFORMED))
