@@ -37,7 +37,7 @@ def join(rows, /, *, keys, **dimensions):
     return rows
 
 
-def optional(orders, extra=None, *, window="1 minute"):
+def optional(orders, extra=None, *, window: "Duration" = "1 minute", slide: Duration | None = None):
     return orders
 
 
@@ -145,6 +145,8 @@ FITS = {
     "the_others": "reads: {keys_of: {table: a, static: true}, s: {table: b}}, "
     "transform: stream.steps:join, with: {keys: [x]}",
     "defaults": "reads: {orders: {table: a}}, transform: stream.steps:optional",
+    "durations": "reads: {orders: {table: a}}, transform: stream.steps:optional, "
+    "with: {window: 1 hour 30 minutes, slide: null}",
 }
 BAD = {
     "no_module": "reads: {rows: {table: a}}, transform: stream.step:first",
@@ -153,6 +155,9 @@ BAD = {
     "inputs": "reads: {order: {table: a}, keys: {table: b}}, transform: stream.steps:enrich, with: {keys: [x]}",
     "settings": "reads: {orders: {table: a}, customers: {table: b}}, "
     "transform: stream.steps:enrich, with: {kyes: [x], orders: 1}",
+    "no_duration": "reads: {orders: {table: a}}, transform: stream.steps:optional, with: {window: 1 minut, slide: 5}",
+    "built_in": "reads: {rows: {table: a}}, transform: headrace.transforms.gold:aggregate_windows, "
+    "with: {time: at, aggregates: {n: {count: at}}, gap: soon}",
     "several_streams": "reads: {orders: {table: a}, customers: {table: b}}, "
     "transform: stream.steps:join, with: {keys: [x]}",
     "too_many_inputs": "reads: {orders: {table: a}, more: {table: b, static: true}}, "
@@ -189,6 +194,12 @@ def test_what_is_not_a_plain_def_is_said_to_be_unchecked(name: str, write_bundle
     (note,) = unchecked(bundle)
     assert "unchecked" in note and f"stream.steps:{name}" in note
     assert note.startswith("conf/pipelines/p.yml:3")
+
+
+def test_a_rule_that_is_not_a_plain_def_is_said_to_be_unchecked(write_bundle: WriteBundle) -> None:
+    bundle = _bundle(write_bundle, _written('reads: {rows: {table: a}}, expect: [{rule: "stream.steps:assigned"}]'))
+    (note,) = unchecked(bundle)
+    assert "rule 'stream.steps:assigned' is unchecked" in note
 
 
 @pytest.mark.parametrize("module", ["from elsewhere import *\n", "def __getattr__(name): ...\n"])

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from headrace.config.locate import nearest
 from headrace.config.models import Step
+
+DURATION = re.compile(r"\bDuration\b")
+SPAN = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")  # as the built-in gold has it
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,7 @@ class Parameters:
     settings: dict[str, bool]
     others: bool = False  # **dimensions
     surplus: tuple[str, ...] = ()  # further positional-only parameters: no name of an input can reach them
+    durations: frozenset[str] = frozenset()  # settings whose type is called Duration
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -52,6 +57,7 @@ def of_source(function: ast.FunctionDef) -> Parameters:
         {argument.arg: default is None for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)},
         given.kwarg is not None,
         tuple(argument.arg for argument in given.posonlyargs[1:] if needs[argument.arg]),
+        frozenset(a.arg for a in given.kwonlyargs if a.annotation and DURATION.search(ast.unparse(a.annotation))),
     )
 
 
@@ -112,6 +118,9 @@ def _settings(takes: Parameters, step: Step) -> Iterator[Mismatch]:
         if name in takes.inputs or name == takes.stream:
             fix = "inputs stand under reads; a setting must stand after the '*'"
             yield Mismatch(("with", name), f"'{name}' is an input of the transform, not a setting", fix)
+        elif name in takes.durations and step.with_[name] is not None and not SPAN.fullmatch(str(step.with_[name])):
+            fix = "write numbers and units, like '5 minutes'"
+            yield Mismatch(("with", name), f"setting '{name}': {step.with_[name]!r} is not a duration", fix)
         elif name not in takes.settings:
             missing = [other for other in takes.settings if other not in step.with_]
             fix = nearest(name, missing, "take it out, or add a parameter after the '*'")

@@ -21,17 +21,23 @@ from headrace.modules import Missing, Unchecked, find
 
 def order(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
     """The steps of a pipeline, each after those whose tables it reads; otherwise as in the file."""
-    waiting = list(pipeline_named(bundle, pipeline).steps.values())
-    written = {table: step.name for step in waiting for table in _written(step)}
-    done: dict[str, Step] = {}
+    return _in_order(pipeline_named(bundle, pipeline).steps.values())
+
+
+def order_of_all(bundle: Bundle) -> tuple[Step, ...]:
+    """The steps of all pipelines, each after those whose tables it reads."""
+    return _in_order(step for pipeline in bundle.pipelines.values() for step in pipeline.steps.values())
+
+
+def _in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
+    waiting, done = list(steps), []
     while waiting:
         # Without a cycle, which loading has ruled out, there is always one whose inputs are done.
-        ready = next(
-            step for step in waiting if all(written.get(t, step.name) in (*done, step.name) for t in _read(step))
-        )
-        done[ready.name] = ready
+        to_come = {table for step in waiting for table in _written(step)}
+        ready = next(step for step in waiting if not to_come & {*_read(step)} - {*_written(step)})
+        done.append(ready)
         waiting.remove(ready)
-    return tuple(done.values())
+    return tuple(done)
 
 
 def pipeline_named(bundle: Bundle, name: str) -> Pipeline:
@@ -44,6 +50,13 @@ def pipeline_named(bundle: Bundle, name: str) -> Pipeline:
 def upstream(step: Step, among: Iterable[Step]) -> tuple[str, ...]:
     """The names of the other steps whose tables a step reads."""
     return tuple(other.name for other in among if other.name != step.name and set(_written(other)) & set(_read(step)))
+
+
+def tables_read(bundle: Bundle) -> set[str]:
+    """The names of all tables that some step of the bundle reads."""
+    return {
+        table for pipeline in bundle.pipelines.values() for step in pipeline.steps.values() for table in _read(step)
+    }
 
 
 def _written(step: Step) -> tuple[str, ...]:
@@ -96,7 +109,11 @@ def examine(root: Path, steps: Iterable[tuple[Lines, Step]]) -> Iterator[Problem
             where = lines.where("steps", step.name, *path)
             if isinstance(found, Missing):
                 yield Problem(where, f"step '{step.name}', {path[-1]}: {found.message}", found.fix)
-            elif path[-1] == "rule" and not isinstance(found, Unchecked) and (wanted := of_source(found).required):
+            elif path[-1] != "rule":
+                continue
+            elif isinstance(found, Unchecked):
+                yield f"{where}: step '{step.name}': rule '{named}' is unchecked, as {found.why}"
+            elif wanted := of_source(found).required:
                 message = f"step '{step.name}', rule: '{named}' wants '{wanted[0]}', but a rule takes nothing"
                 yield Problem(where, message, "name the columns in the rule: F.col('…')")
 

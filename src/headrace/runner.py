@@ -14,7 +14,7 @@ from headrace.checkpoints.lock import Lock
 from headrace.config.locate import nearest
 from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
 from headrace.crew import LOOK, Crew
-from headrace.errors import ConfigurationError, HeadraceError, Problem
+from headrace.errors import ConfigurationError, HeadraceError
 from headrace.progress import Event, Recorder, events_file
 
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ def run(
         prepared = steps.rehearse(spark, chosen, environment, note=recorder.note)
         recorder.say("run started")
         try:
-            _work(
-                Crew(spark, environment, bundle.directory, pipeline, recorder, stop), prepared, follow=follow, once=once
-            )
+            crew = Crew(spark, environment, bundle.directory, pipeline, recorder, stop)
+            _work(crew, prepared, graph.tables_read(bundle), follow=follow, once=once)
         except HeadraceError as error:
             recorder.say("run failed", message=error.problems[0].message)
             raise
@@ -58,14 +57,7 @@ def run(
 
 def check(spark: SparkSession, bundle: Bundle) -> None:
     """Asks everything that a run of each pipeline would ask, and writes nothing."""
-    problems: list[Problem] = []
-    for pipeline in bundle.pipelines:
-        try:
-            steps.rehearse(spark, graph.order(bundle, pipeline), bundle.environment)
-        except HeadraceError as error:
-            problems += error.problems
-    if problems:
-        raise ConfigurationError.of(problems)
+    steps.rehearse(spark, graph.order_of_all(bundle), bundle.environment)
 
 
 def chosen_steps(bundle: Bundle, pipeline: str, only: Sequence[str]) -> list[Step]:
@@ -84,14 +76,14 @@ def goes_on(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: 
     return not once and (follow or not all(_ends(trigger) for trigger in triggers))
 
 
-def _work(crew: Crew, prepared: Sequence[steps.Prepared], *, follow: bool, once: bool) -> None:
-    """All steps once, in their order; then those that go on, go on."""
+def _work(crew: Crew, prepared: Sequence[steps.Prepared], read: set[str], *, follow: bool, once: bool) -> None:
+    """All steps once, in their order; then those that go on, go on. `read` are the tables that some step reads."""
     triggers = {ready.step.name: crew.environment.trigger_of(ready.step.name) for ready in prepared}
     if once:
         triggers = {name: trigger if _ends(trigger) else "available_now" for name, trigger in triggers.items()}
     ending = [ready for ready in prepared if _ends(triggers[ready.step.name])]
     try:
-        _begin(crew, prepared, triggers)
+        _begin(crew, prepared, read, triggers)
         if follow and ending:
             rounds.follow(crew, ending)
         while crew.going and not crew.stop.is_set():
@@ -101,14 +93,13 @@ def _work(crew: Crew, prepared: Sequence[steps.Prepared], *, follow: bool, once:
     crew.tell(ready.step.name for ready in prepared)
 
 
-def _begin(crew: Crew, prepared: Sequence[steps.Prepared], triggers: Mapping[str, Trigger]) -> None:
+def _begin(crew: Crew, prepared: Sequence[steps.Prepared], read: set[str], triggers: Mapping[str, Trigger]) -> None:
     """Starts each step when those whose tables it reads have ended, or have begun to go on, and waits for the last.
 
     Steps that do not read each other run side by side: a cold run of orders takes a tenth less time.
     """
     waiting = list(prepared)
     after = {ready.step.name: set(graph.upstream(ready.step, [one.step for one in prepared])) for ready in prepared}
-    read = {table.table for ready in prepared for table in ready.step.reads.values()}
     running: dict[str, steps.Prepared] = {}
 
     def make(ready: steps.Prepared, *, only_needed: bool = False) -> None:

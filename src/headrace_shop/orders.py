@@ -13,7 +13,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.transforms.gold import aggregate_windows
+from headrace.transforms.gold import Duration, aggregate_windows
 
 MONEY = DecimalType(10, 2)
 
@@ -44,7 +44,7 @@ def amount_matches() -> Column:
     return F.col("amount") == F.col("quantity") * F.col("unit_price")
 
 
-def revenue(orders: DataFrame, *, window: str) -> DataFrame:
+def revenue(orders: DataFrame, *, window: Duration) -> DataFrame:
     """Number of orders and their revenue, per window and country."""
     return aggregate_windows(
         orders,

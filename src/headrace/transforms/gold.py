@@ -21,6 +21,7 @@ FUNCTIONS: dict[str, Callable[[Column], Column]] = {
     "first": F.first,
     "last": F.last,
 }
+Duration = str  # a setting of a type called so is held to be a duration by `headrace check`, in any transform
 DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
 
 
@@ -30,9 +31,9 @@ def aggregate_windows(
     *,
     time: str,
     aggregates: Mapping[str, Mapping[str, str]],
-    window: str | None = None,
-    slide: str | None = None,
-    gap: str | None = None,
+    window: Duration | None = None,
+    slide: Duration | None = None,
+    gap: Duration | None = None,
     by: Sequence[str] = (),
 ) -> DataFrame:
     """Aggregates such as `{revenue: {sum: amount}, orders: {count: "*"}}`, per window and value of `by`.

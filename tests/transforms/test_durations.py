@@ -1,0 +1,10 @@
+"""A duration is the same to the check, which imports no Spark, and to the transform that takes it."""
+
+from __future__ import annotations
+
+from headrace import functions
+from headrace.transforms import gold
+
+
+def test_the_check_and_the_transform_read_durations_alike() -> None:
+    assert functions.SPAN.pattern == gold.DURATION.pattern
