@@ -67,7 +67,7 @@ class Flow:
         (conf / "pipelines" / f"{NAME}.yml").write_text("steps:\n" + indent(self._steps, "  "))
         sources = "".join(f"  {name}: {keys}\n" for name, keys in self._sources.items())
         local = "engine: {kind: local}\ntables: {root: tables}\ncheckpoints: checkpoints\n"
-        local += f"folders: {{out: {self.directory / 'out'}}}\nsources:\n"
+        local += "folders: {out: out}\nsources:\n"
         (conf / "local.yml").write_text(local + sources)
         return Places(self.directory).put(load_bundle(self.directory))
 

@@ -263,3 +263,66 @@ def test_judged_rows_of_a_source_keep_their_raw_record(spark, writer, tmp_path):
         "step": "s",
         "batch": 0,
     }
+
+
+def test_a_table_written_after_the_console_has_a_repeated_batch_once(flow):
+    """Whatever the order in the file: a table can tell whether it has a batch, and so it is asked first."""
+    flow.steps("""
+        land: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: [{console: true}, {table: landed}]}
+        """)
+    flow.source("rows")
+    flow.feed("rows", {"n": 1}, "no json")
+    flow.run()
+    flow.crash_before_commit("land")
+    flow.run()
+    assert [row["n"] for row in flow.read("landed")] == [1]
+    assert reasons(flow, "landed_quarantine") == {"malformed": 1}
+
+
+def counted(rows):
+    return rows.groupBy("id").agg(F.count("*").alias("n"))
+
+
+def test_the_whole_result_takes_the_place_of_the_last_one(flow):
+    """With output complete: by Spark's own sink, with rules, and into two tables; another step reads what changed."""
+    step = "{{layer: gold, reads: {{rows: {{table: landed}}}}, transform: {0}:counted, output: complete, {1}}}"
+    flow.steps(f"""
+        land: {{layer: bronze, reads: {{rows: {{source: rows, schema: "{ROW}"}}}}, writes: {{table: landed}}}}
+        plain: {step.format(__name__, "writes: {table: plain}")}
+        judged: {step.format(__name__, "expect: [{between: {n: [1, 2]}}], writes: {table: judged}")}
+        twice: {step.format(__name__, "writes: [{table: one}, {table: two}]")}
+        changed:
+          layer: gold
+          reads: {{rows: {{table: one, changes: true}}}}
+          writes: {{table: changed}}
+        """)
+    flow.source("rows")
+    flow.feed("rows", row("a"), row("b"), row("b"))
+    flow.run()
+    flow.feed("rows", row("a"), row("b"))
+    flow.run()
+    wanted = {"plain": {"a": 2, "b": 3}, "judged": {"a": 2}, "one": {"a": 2, "b": 3}, "two": {"a": 2, "b": 3}}
+    assert {table: {row["id"]: row["n"] for row in flow.read(table)} for table in wanted} == wanted
+    assert {table: len(flow.read(table)) for table in wanted} == {table: len(rows) for table, rows in wanted.items()}
+    assert [row["raw"] for row in flow.read("judged_quarantine")] == ['{"id":"b","n":3}']
+    told = Counter((row["_change_type"], row["id"], row["n"]) for row in flow.read("changed"))
+    first, second = (("a", 1), ("b", 2)), (("a", 2), ("b", 3))
+    assert told == Counter([*(("insert", *one) for one in (*first, *second)), *(("delete", *one) for one in first)])
+
+
+def test_an_upserted_table_is_partitioned_as_the_step_says(flow):
+    flow.steps("""
+        land:
+          layer: bronze
+          reads: {rows: {source: rows, schema: "id STRING, n INT, day STRING"}}
+          writes: {table: landed, mode: upsert, keys: [id], sequence: n, partition_by: [day]}
+        changed: {layer: silver, reads: {rows: {table: landed, changes: true}}, writes: {table: changed}}
+        """)
+    flow.source("rows")
+    flow.feed("rows", {"id": "a", "n": 1, "day": "monday"})
+    flow.run()
+    assert DeltaTable(str(flow.directory / "tables" / "landed")).metadata().partition_columns == ["day"]
+    flow.feed("rows", {"id": "a", "n": 2, "day": "monday"})
+    flow.run()
+    told = [(row["_change_type"], row["n"]) for row in flow.read("changed")]
+    assert sorted(told) == [("insert", 1), ("update_postimage", 2), ("update_preimage", 1)]

@@ -49,6 +49,13 @@ def test_a_quarantine_that_nothing_came_to_is_empty(ran):
     assert (seen.count, seen.rows, seen.facts()["rows"]) == (0, (), [])
 
 
+def test_a_step_with_several_tables_has_one_quarantine(flow):
+    flow.source("rows")
+    flow.steps("two: {layer: bronze, reads: {r: {source: rows, schema: n INT}}, writes: [{table: a}, {table: b}]}")
+    bundle = flow.bundle()
+    assert [look.name_of(bundle, name, quarantine=True) for name in ("a", "b", "b_quarantine")] == ["a_quarantine"] * 3
+
+
 def test_what_is_no_table_and_what_is_not_there_yet(ran, tmp_path, golden):
     flow, run = ran
     with pytest.raises(ConfigurationError) as unknown:

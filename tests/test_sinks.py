@@ -30,7 +30,7 @@ def test_each_kind_of_sink_gets_the_rows(flow, capsys):
     }
     flow.run()
     assert [row["value"] for row in flow.spark.table("remembered").collect()] == ["one", "two"]
-    written = [file.read_text() for file in (flow.directory / "out").glob("*.json")]
+    written = [file.read_text() for file in (flow.directory / "folders" / "out").glob("*.json")]
     assert sorted("".join(written).splitlines()) == ['{"value":"one","day":1}', '{"value":"two","day":1}']
     printed = capsys.readouterr().out
     assert printed.startswith("batch 0\n")

@@ -1,7 +1,8 @@
 """Writes a step's batches exactly once: several tables, refused rows, replacements and merges.
 
 The query's id and the batch's number go with every Delta write, just as Delta's own streaming sink does it: a batch
-that is repeated after a crash is skipped by each table that has it. No table is touched twice for one batch.
+that is repeated after a crash is skipped by each table that has it. No table is touched twice for one batch. Tables
+are written before topics and the console, which know no batches and get a repeated one again.
 """
 
 from __future__ import annotations
@@ -53,13 +54,14 @@ class BatchWriter:
         note: Callable[[int, Counts], None],
     ) -> None:
         self._step, self._environment, self._transform, self._note = step, environment, transform, note
+        self._sinks = sorted(step.writes, key=lambda sink: sink.kind != "table")
         self._may_be_repeated = True  # the first batch after a start may have been written before a crash
         self._had_remarks = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         writer = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         stamp = Stamp(str(writer), number)
-        repeated = self._has(self._step.writes[0], batch, stamp) if self._may_be_repeated else False
+        repeated = self._has(self._sinks[0], batch, stamp) if self._may_be_repeated else False
         stamp = replace(stamp, is_new=repeated is False)  # the first table is the first that gets a batch
         self._may_be_repeated = True  # until it is done
         keep = repeated is not False or self._several() or self._had_remarks
@@ -71,7 +73,7 @@ class BatchWriter:
 
     def _several(self) -> bool:
         # A merge reads its rows twice; a state store must not be run through twice.
-        return len(self._step.writes) > 1 or self._step.writes[0].mode in ("upsert", "history")
+        return len(self._sinks) > 1 or self._sinks[0].mode in ("upsert", "history")
 
     def _write(self, arrived: DataFrame, stamp: Stamp, *, repeated: bool | None) -> tuple[Counts, int]:
         """What was said of the rows, and how often the plan ran for it unless the batch is kept.
@@ -95,7 +97,7 @@ class BatchWriter:
         if self._transform is not None:
             rows = self._transform(_good(watch(rows)))
         rows = _good(watch(quality.judge_result(rows, self._step.expect)))
-        first, *others = self._step.writes
+        first, *others = self._sinks
         if repeated is None:
             self._put(rows, first, stamp)
         if repeated is not False:
@@ -119,9 +121,12 @@ class BatchWriter:
 
     def _put(self, rows: DataFrame, sink: Sink, stamp: Stamp) -> None:
         if sink.table:
-            WRITES[sink.mode](rows, table_of(self._environment, sink.table), sink, stamp)
+            # With output complete each batch is the whole result.
+            mode = "replace" if self._step.output == "complete" else sink.mode
+            WRITES[mode](rows, table_of(self._environment, sink.table), sink, stamp)
         elif sink.topic:
-            records(rows).write.format("kafka").options(**topic_options(sink, self._environment)).save()
+            options = {**topic_options(sink, self._environment), **sink.options}
+            records(rows).write.format("kafka").options(**options).save()
         elif sink.console:
             show(rows, stamp.batch)
         else:
@@ -167,7 +172,8 @@ def _replace(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
 
 
 def _upsert(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
-    merges.upsert(rows, table, keys=sink.keys, sequence=str(sink.sequence), stamp=stamp)
+    sequence = str(sink.sequence)
+    merges.upsert(rows, table, keys=sink.keys, sequence=sequence, partition_by=sink.partition_by, stamp=stamp)
 
 
 WRITES: dict[str, Callable[[DataFrame, Table, Sink, Stamp], None]] = {

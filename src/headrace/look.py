@@ -45,10 +45,14 @@ class Look:
 
 def name_of(bundle: Bundle, table: str, *, quarantine: bool) -> str:
     """The table's name, or its quarantine's; it must be one that a step of the bundle writes."""
-    known = [name for p in bundle.pipelines.values() for step in p.steps.values() for name in step.tables_written]
-    if table.removesuffix(QUARANTINE) not in known:
-        raise ConfigurationError(f"no step writes a table {table!r}", fix=nearest(table, known))
-    return table.removesuffix(QUARANTINE) + QUARANTINE if quarantine else table
+    writers = {
+        name: step for p in bundle.pipelines.values() for step in p.steps.values() for name in step.tables_written
+    }
+    base = table if table in writers else table.removesuffix(QUARANTINE)
+    if base not in writers:
+        raise ConfigurationError(f"no step writes a table {table!r}", fix=nearest(table, writers))
+    # A step with several tables has one quarantine, beside the first.
+    return writers[base].tables_written[0] + QUARANTINE if quarantine or table != base else table
 
 
 def look(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> Look:
@@ -72,12 +76,12 @@ def look(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> Look:
         detail["numFiles"],
         detail["sizeInBytes"],
         version,
-        _open_windows(bundle, name),
+        _open_windows(bundle, name) if "window_start" in frame.columns else 0,
     )
 
 
 def _open_windows(bundle: Bundle, name: str) -> int:
-    """State rows that the step which writes the table still holds back, in append mode."""
+    """Rows of the table, one for each group, that the step still holds back as their windows are open."""
     for pipeline in bundle.pipelines.values():
         for step in pipeline.steps.values():
             if name in step.tables_written and step.layer == "gold" and step.output == "append":

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headrace.tables import Stamp, Table
+from headrace.tables import CHANGES, Stamp, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def upsert(rows: DataFrame, table: Table, *, keys: Sequence[str], sequence: str, stamp: Stamp) -> None:
+def upsert(
+    rows: DataFrame,
+    table: Table,
+    *,
+    keys: Sequence[str],
+    sequence: str,
+    stamp: Stamp,
+    partition_by: Sequence[str] = (),
+) -> None:
     """Inserts new keys and updates known ones, unless the table's row is as new: an older row never wins."""
     spark = rows.sparkSession
     fresh = newest(rows, keys, sequence)
     if not table.exists(spark):  # the first rows need no merge; changes are kept for those who will read them
-        stamp.append(fresh, table, options={"delta.enableChangeDataFeed": "true"})
+        stamp.append(fresh, table, partition_by=partition_by, options=CHANGES)
         return
     same_key = " AND ".join(f"kept.`{key}` <=> new.`{key}`" for key in keys)
     merge = table.delta(spark).alias("kept").merge(fresh.alias("new"), same_key)

@@ -33,13 +33,15 @@ def make_tables(
     Most tables are made by their first batch: to make them before costs half a second each (Delta 4.4.0).
     """
     for sink in step.writes:
-        if sink.table and (sink.cluster_by or not only_needed):
+        # An overwriting first batch would not ask for the table's changes to be kept; a merge's does.
+        needed = sink.cluster_by or (step.rewrites(sink) and sink.mode != "upsert")
+        if sink.table and (needed or not only_needed):
             table_of(environment, sink.table).make(
                 spark,
                 schema,
                 partition_by=sink.partition_by,
                 cluster_by=sink.cluster_by,
-                changes=sink.mode == "upsert",
+                changes=step.rewrites(sink),
             )
     quarantine = batches.quarantine_of(step, environment)
     if judged and quarantine is not None:

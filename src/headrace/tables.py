@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
+CHANGES = {"delta.enableChangeDataFeed": "true"}  # of a table whose changes can be read
+
 
 @dataclass(frozen=True)
 class Table:
@@ -61,9 +63,8 @@ class Table:
             return
         # This goes on where a first write failed and left files behind, and knows names of three parts; Delta's own
         # builder does neither (4.4.0).
-        properties = {"delta.enableChangeDataFeed": "true"} if changes else {}
         empty = spark.createDataFrame([], schema)
-        self.save(empty.write.format("delta").mode("append").options(**properties), partition_by)
+        self.save(empty.write.format("delta").mode("append").options(**CHANGES if changes else {}), partition_by)
         if cluster_by:
             columns = ", ".join(f"`{column}`" for column in cluster_by)
             spark.sql(f"ALTER TABLE {f'delta.`{self.place}`' if self.by_path else self.place} CLUSTER BY ({columns})")

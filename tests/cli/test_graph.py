@@ -24,9 +24,9 @@ steps:
   land:
     layer: bronze
     reads: {rows: {source: ticks}}
-    writes: [{table: landed}, {topic: alerts}, {console: true}]
-  export: {layer: silver, reads: {rows: {table: landed}}, writes: {folder: exports}}
-  see: {layer: silver, reads: {rows: {table: landed}}, writes: {memory: seen}}
+    writes: [{table: landed, mode: replace}, {topic: alerts}, {console: true}]
+  export: {layer: silver, reads: {rows: {table: landed, changes: true}}, writes: {folder: exports}}
+  see: {layer: silver, reads: {rows: {table: landed, changes: true}}, writes: {memory: seen}}
 """
 PLACES = "topics: {alerts: {servers: 'a:1', topic: alerts}}\nfolders: {exports: out}\n"
 LATER = "steps:\n  land: {layer: gold, reads: {rows: {table: landed, changes: true}}, writes: {table: later}}\n"

@@ -151,6 +151,10 @@ class Step(Model):
         """The names of the tables among the writes."""
         return tuple(sink.table for sink in self.writes if sink.table)
 
+    def rewrites(self, sink: Sink) -> bool:
+        """Whether rows that stand in the sink's table are changed, so that it does not only grow."""
+        return sink.mode != "append" or self.output == "complete"
+
 
 class Pipeline(Model):
     """One file in conf/pipelines."""

@@ -70,6 +70,7 @@ class Places:
             update={
                 "tables": Tables(root=str(self.directory / "tables")),
                 "checkpoints": str(self.directory / "checkpoints"),
+                "folders": {name: str(self.directory / "folders" / name) for name in environment.folders},
                 "sources": sources,
             }
         )
@@ -84,15 +85,19 @@ def run_pipeline(
     *,
     environment: str = "local",
     sources: Mapping[str, Path | Source] | None = None,
+    values: Mapping[str, str] | None = None,
     only: Sequence[str] = (),
 ) -> PipelineRun:
-    """Runs the pipeline over what its sources hold; run it again in the same directory for what has come since."""
+    """Runs the pipeline over what its sources hold; run it again in the same directory for what has come since.
+
+    Tables, checkpoints and folders lie in the directory; topics are written where the environment says.
+    """
     from headrace import runner
 
     code = str(root / "src")
     if code not in sys.path:
         sys.path.insert(0, code)
-    bundle = Places(directory, sources or {}).put(load_bundle(root, environment))
+    bundle = Places(directory, sources or {}).put(load_bundle(root, environment, values))
     events: list[Event] = []
     runner.run(spark, bundle, pipeline, only=only, once=True, watch=events.append)
     return PipelineRun(spark, bundle, tuple(events))

@@ -1,4 +1,4 @@
-"""Tables between steps: who writes them, who reads them, and whether they can be read as a stream."""
+"""Tables and other places between steps: who writes them, who reads them, whether they can be read as a stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Owner = tuple[Draft, str, int]  # the pipeline, the step, which of its sinks
 def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Problem]:
     """The problems that lie between a table's writer and its readers, in all pipelines together."""
     writers: dict[str, Owner] = {}
-    problems = list(_two_writers(drafts, writers))
+    problems = [*_two_writers(drafts, writers), *_one_place(drafts, environment)]
     quarantines = {f"{table}{QUARANTINE}": owner for table, owner in _judged(drafts, environment)}
     problems += _collisions(writers, quarantines)
     for draft in drafts:
@@ -43,15 +43,34 @@ def _two_writers(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Pro
                 yield Problem(where, message, fix)
 
 
+def _one_place(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
+    """Two steps in one folder hide each other's rows, for Spark keeps one list of its files, by batches' numbers."""
+    folders = environment.environment.folders if environment.environment else {}
+    seen: dict[tuple[str, str], Owner] = {}
+    for draft in drafts:
+        for step in draft.steps.values():
+            for at, sink in enumerate(step.writes):
+                for kind, name in (("folder", sink.folder), ("memory", sink.memory)):
+                    if name is None:
+                        continue
+                    place = folders.get(name, name).rstrip("/") if kind == "folder" else name
+                    first = seen.setdefault((kind, place), (draft, step.name, at))
+                    if first[:2] != (draft, step.name):
+                        where = draft.lines.where("steps", step.name, "writes", at, kind)
+                        message = f"{kind} '{name}' is written by {_called(first, draft)} and by step '{step.name}'"
+                        fix = f"give each its own; the first is at {_where(first, kind)}"
+                        yield Problem(where, message, fix)
+
+
 def _judged(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tuple[str, Owner]]:
     if environment.environment is None:
         return
     for draft in drafts:
         for step in draft.steps.values():
             if has_quarantine(step, environment.environment):
-                for at, sink in enumerate(step.writes):
-                    if sink.table:
-                        yield sink.table, (draft, step.name, at)
+                at = next((at for at, sink in enumerate(step.writes) if sink.table), None)
+                if at is not None:  # beside the first of its tables
+                    yield str(step.writes[at].table), (draft, step.name, at)
 
 
 def _collisions(writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Iterator[Problem]:
@@ -75,9 +94,14 @@ def _reads(draft: Draft, step: Step, writers: dict[str, Owner], quarantines: dic
                 fix = nearest(read.table, [*writers, *quarantines], "write it in a step; outside data is a source")
                 yield Problem(where, message, fix)
             continue
-        if not read.static and not read.changes and (how := _rewritten(writers[read.table])):
+        how = _rewritten(writers[read.table])
+        if how and not read.static and not read.changes:
             message = f"step '{step.name}' reads '{read.table}' as a stream, but {how} changes its rows"
             yield Problem(where, message, "read it with static: true, or its changes with changes: true")
+        elif read.changes and not how:
+            message = f"step '{step.name}' reads the changes of '{read.table}', which only grows"
+            where = draft.lines.where("steps", step.name, "reads", name, "changes")
+            yield Problem(where, message, "take changes: true out: all that changes are new rows")
 
 
 def _rewritten(owner: Owner) -> str:
@@ -85,9 +109,10 @@ def _rewritten(owner: Owner) -> str:
     step = draft.steps.get(name)
     if step is None:
         return ""
-    if step.writes[at].mode != "append":
-        return f"mode {step.writes[at].mode}"
-    return "output complete" if step.output == "complete" else ""
+    sink = step.writes[at]
+    if not step.rewrites(sink):
+        return ""
+    return f"mode {sink.mode}" if sink.mode != "append" else "output complete"
 
 
 def _cycles(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Problem]:
@@ -116,6 +141,6 @@ def _called(owner: Owner, seen_from: Draft) -> str:
     return f"step '{step}'" + ("" if draft is seen_from else f" of pipeline '{draft.name}'")
 
 
-def _where(owner: Owner) -> str:
+def _where(owner: Owner, kind: str = "table") -> str:
     draft, step, at = owner
-    return draft.lines.where("steps", step, "writes", at, "table")
+    return draft.lines.where("steps", step, "writes", at, kind)
