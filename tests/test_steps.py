@@ -7,9 +7,9 @@ import re
 import pytest
 from pyspark.sql import functions as F
 
-from headrace import steps
+from headrace import runner, steps
 from headrace.config.models import Read, Sink, Step
-from headrace.errors import ConfigurationError, DataError
+from headrace.errors import ConfigurationError
 
 ROWS = "reads: {rows: {source: lines}}"
 
@@ -145,7 +145,60 @@ def test_a_table_of_another_pipeline_has_to_be_there(flow):
     with pytest.raises(ConfigurationError) as error:
         steps.rehearse(flow.spark, bundle.pipelines["other"].steps.values(), bundle.environment)
     assert [problem.where for problem in error.value.problems] == [f"{flow.directory}/tables/lines"]
-    assert isinstance(error.value.__cause__ or error.value.__context__, DataError | None)
+    runner.check(flow.spark, bundle)  # asks all pipelines: there it is still to come
+
+
+def test_what_a_batch_would_fail_of_is_told_before(flow, golden):
+    flow.source("rows", "json")
+    sinks = {
+        "types": "expect: [{between: {id: [1, 9]}}, {one_of: {n: [one, null]}}, {matches: {id: '(?P<a>x)'}}]",
+        "fits": "expect: [{between: {n: [1, 9.5]}}, {one_of: {id: [one, null]}}, {between: {day: [2026-01-01, x]}}]",
+        "upserted": "",
+        "clustered": "",
+    }
+    writes = {"upserted": "mode: upsert, keys: [idd], sequence: since", "clustered": "cluster_by: [days]"}
+    for name, expect in sinks.items():
+        sink = ", ".join(filter(None, [f"table: {name}", writes.get(name)]))
+        schema = "id STRING, n INT, day DATE"
+        sinks[name] = (
+            f"{name}: {{layer: bronze, reads: {{rows: {{source: rows, schema: '{schema}', "
+            f"{expect}}}}}, writes: {{{sink}}}}}\n"
+        )
+    flow.steps("".join(sinks.values()))
+    flow.bundle()
+    before = flow.files()
+    with pytest.raises(ConfigurationError) as error:
+        flow.rehearse()
+    assert flow.files() == before
+    golden("steps/before_a_batch", str(error.value))
+    flow.steps(
+        "checked: {layer: bronze, reads: {rows: {source: rows, schema: 'id STRING'}}, "
+        "expect: [{one_of: {id: [1]}}], writes: {table: checked}}\n"
+    )
+    with pytest.raises(ConfigurationError, match="one_of compares 'id', which is string, with 1"):
+        flow.rehearse()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{keys: }", "keys must be a list of one or more column names, not None"),
+        ("{keys: id}", "keys must be a list of one or more column names, not 'id'"),
+        ("{keys: []}", r"keys must be a list of one or more column names, not \[\]"),
+    ],
+)
+def test_keys_that_are_no_list_are_told_by_the_deduplication(flow, given, said):
+    flow.source("rows", "json")
+    flow.steps(f"""
+        land:
+          layer: bronze
+          reads: {{rows: {{source: rows, schema: "id STRING, at TIMESTAMP"}}}}
+          transform: headrace.transforms.bronze:deduplicate
+          with: {given}
+          writes: {{table: landed}}
+        """)
+    with pytest.raises(ConfigurationError, match=said):
+        flow.rehearse()
 
 
 def test_a_steps_settings_hold_in_its_query_and_nowhere_else(flow):

@@ -36,7 +36,9 @@ def in_a_line(error: BaseException) -> str:
     text = str(getattr(error, "desc", None) or error).strip() or type(error).__name__
     if isinstance(error, LookupError):  # which says the key and nothing else
         text = f"{type(error).__name__}: {text}"
-    return without_codes(text.splitlines()[0])
+    # The first line of an error of py4j names only the call that failed.
+    java = re.search(r"^: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
+    return without_codes(java[1] if java else text.splitlines()[0])
 
 
 def without_codes(line: str) -> str:

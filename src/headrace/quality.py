@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.config.locate import nearest
 from headrace.config.models import Read, Rule, Step, milliseconds
@@ -18,6 +18,7 @@ from headrace.graph import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 RAW, POSITION, MALFORMED = "_raw", "_position", "_malformed"
 ARRIVAL = (RAW, POSITION, MALFORMED)
@@ -45,6 +46,7 @@ def judge_arrivals(frame: DataFrame, read: Read) -> DataFrame:
 
     require_columns(frame, "the watermark", [read.watermark.column] if read.watermark else [])
     require_columns(frame, "expect", _columns(read.expect))
+    require_fitting(frame, read.expect)
     with told("expect"):
         judged = _judge(
             frame,
@@ -96,6 +98,47 @@ def require_columns(frame: DataFrame, what: str, wanted: Iterable[str]) -> None:
             Problem("", f"{what} names a column {column!r} that is not there", nearest(column, own))
             for column in dict.fromkeys(missing)
         )
+
+
+def require_fitting(frame: DataFrame, rules: Iterable[Rule]) -> None:
+    """Raises what would fail in a batch: values of another kind than their column, patterns that Java cannot read."""
+    problems: list[Problem] = []
+    for rule in rules:
+        for kind, chosen in (("between", rule.between), ("one_of", rule.one_of)):
+            for column, values in (chosen or {}).items():
+                with told("expect"):
+                    (field,) = frame.select(column).schema.fields
+                if wrong := _of_another_kind(field.dataType, values):
+                    message = f"{kind} compares {column!r}, which is {field.dataType.simpleString()}, with {wrong[0]!r}"
+                    problems.append(Problem("", message, f"write {wrong[1]}, or cast the column in a transform"))
+        for column, pattern in (rule.matches or {}).items():
+            if said := _unreadable(frame, pattern):
+                fix = "write it as Java's regular expressions are written"
+                problems.append(Problem("", f"matches {column!r}: {pattern!r} cannot be read: {said}", fix))
+    if problems:
+        raise ConfigurationError.of(problems)
+
+
+def _of_another_kind(column: DataType, values: Iterable[Any]) -> tuple[Any, str] | None:
+    """A value that Spark would cast the column to row by row, and fail; what to write instead."""
+    from pyspark.sql.types import NumericType, StringType
+
+    for kind, cast, instead in ((StringType, (int, float), "text, in quotes"), (NumericType, str, "numbers")):
+        wrong = [value for value in values if isinstance(column, kind) and isinstance(value, cast)]
+        if wrong:
+            return wrong[0], instead
+    return None
+
+
+def _unreadable(frame: DataFrame, pattern: str) -> str:
+    """What Java says of a pattern that is none; nothing where there is no way to Java."""
+    jvm = getattr(frame.sparkSession, "_jvm", None)
+    try:
+        if jvm is not None:
+            jvm.java.util.regex.Pattern.compile(pattern)
+    except Exception as error:
+        return in_a_line(error)
+    return ""
 
 
 def is_bad() -> Column:

@@ -51,6 +51,10 @@ def prepare(
     if sinks.batch_transform(step):
         good = _call(step, _without_verdict(inputs))
     quality.judge_result(good, step.expect)  # in the batches it would come too late
+    quality.require_fitting(good, step.expect)
+    for at, sink in enumerate(step.writes, 1):
+        named = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by, *sink.cluster_by]
+        quality.require_columns(good, f"sink {at}", named)
     refuse_unsupported(frame, step)
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, environment, judged=judged)
@@ -76,9 +80,10 @@ def rehearse(
             problems += [Problem(p.where or f"step {step.name!r}", p.message, p.fix) for p in error.problems]
             continue
         prepared.append(ready)
-        missing = [name for name in step.tables_written if not sources.table_exists(spark, name, environment)]
-        to_come |= dict.fromkeys(missing, ready.schema)
-        to_come |= {name + QUARANTINE: sinks.quarantine_schema() for name in missing[:1] if ready.judged}
+        made = dict.fromkeys(step.tables_written, ready.schema)
+        if ready.judged:
+            made |= {name + QUARANTINE: sinks.quarantine_schema() for name in step.tables_written[:1]}
+        to_come |= {name: of for name, of in made.items() if not sources.table_exists(spark, name, environment)}
     if problems:
         raise ConfigurationError.of(problems)
     return prepared
@@ -135,8 +140,7 @@ def _set(spark: SparkSession, key: str, wanted: Setting) -> None:
 
 def refuse_unsupported(frame: DataFrame, step: Step) -> None:
     """Asks Spark's own checker whether a stream may do this, before anything starts (4.2.0: 0.5 ms)."""
-    session: Any = frame.sparkSession
-    jvm = session._jvm
+    jvm: Any = getattr(frame.sparkSession, "_jvm", None)
     if jvm is None:
         return
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, step.output.capitalize())()
@@ -154,9 +158,9 @@ def _transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
     if step.transform == DEDUPLICATE:
         judged = [name for name, frame in inputs.items() if quality.is_judged(frame)]
         inputs = {name: quality.let_through(f) if name in judged else f for name, f in inputs.items()}
-        if judged:
-            keys = [*step.with_.get("keys", ()), quality.UNIQUE]
-            step = step.model_copy(update={"with_": {**step.with_, "keys": keys}})
+        keys = step.with_.get("keys")
+        if judged and keys and isinstance(keys, list):  # else the function itself says what is wrong
+            step = step.model_copy(update={"with_": {**step.with_, "keys": [*keys, quality.UNIQUE]}})
     return _call(step, inputs)
 
 

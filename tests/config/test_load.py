@@ -161,6 +161,10 @@ steps:
     reads: {rows: {table: dimension, changes: true}, fixed: {table: counted, static: true}}
     transform: a:b
     writes: {table: right}
+  needless:
+    layer: gold
+    reads: {rows: {table: right, changes: true}}
+    writes: {table: needless}
 """,
     "sink_keys": """\
 steps:
@@ -176,6 +180,20 @@ steps:
       - {memory: f, mode: replace, partition_by: [a]}
       - {folder: g}
       - {console: true, format: json}
+""",
+    "sinks_that_cannot": """\
+steps:
+  judged: {layer: bronze, reads: {rows: {source: ticks}}, expect: [{not_null: [a], on_fail: drop}], writes: {memory: a}}
+  alone: {layer: bronze, reads: {rows: {source: ticks}}, transform: a:b, row_wise: true, writes: {memory: b}}
+  changed: {layer: bronze, reads: {rows: {source: ticks}}, output: update, writes: {memory: c}}
+  told_again: {layer: bronze, reads: {rows: {source: ticks}}, output: update, writes: {table: d}}
+  whole: {layer: bronze, reads: {rows: {source: ticks}}, output: complete, writes: [{table: e}, {memory: f}]}
+  right: {layer: bronze, reads: {rows: {source: ticks}}, output: complete, writes: {memory: g}}
+  same: {layer: bronze, reads: {rows: {source: ticks}}, writes: {memory: g}}
+  merged:
+    layer: bronze
+    reads: {rows: {source: ticks}}
+    writes: {table: h, mode: upsert, keys: [value], sequence: timestamp, options: {mergeSchema: true}}
 """,
     "read_keys": """\
 steps:
@@ -371,6 +389,11 @@ sources:
   slip: {kind: files, format: jsno, path: data}
   other: {kind: files, format: com.example.columns, path: data}
 """,
+    "engine_settings": LOCAL_TOP
+    + """\
+sources: {ticks: {kind: rate}}
+settings: {spark.master: "local[4]", spark.driver.memory: 4g, spark.sql.shuffle.partitions: 4}
+""",
     "values": LOCAL_TOP
     + """\
 sources: {ticks: {kind: rate}, files: {kind: files, format: text, path: "data/${usr}/${a-b}/${unclosed"}}
@@ -412,12 +435,22 @@ def test_a_problem_of_a_pipeline_is_told_once_for_all_environments(write_bundle:
     root = write_bundle({**files, "databricks.yml": "bundle: {name: shop}\ntargets: {dev: {}}\n"})
     with pytest.raises(ConfigurationError) as caught:
         load_all(root)
-    assert len(caught.value.problems) == len(set(caught.value.problems)) == 2
+    assert len(caught.value.problems) == len(set(caught.value.problems)) == 3
 
 
 def test_two_pipelines_may_not_write_one_table(write_bundle: WriteBundle, golden: Golden) -> None:
     same = {"conf/pipelines/q.yml": (write_bundle({}) / "conf/pipelines/p.yml").read_text()}
     golden("config/two_pipelines", _problems(write_bundle(same)))
+
+
+def test_two_steps_may_not_write_one_folder_under_two_names(write_bundle: WriteBundle, golden: Golden) -> None:
+    step = "  {0}: {{layer: bronze, reads: {{rows: {{source: ticks}}}}, writes: {{folder: {0}}}}}\n"
+    files = {
+        "conf/pipelines/p.yml": "steps:\n" + step.format("out"),
+        "conf/pipelines/q.yml": "steps:\n" + step.format("away"),
+        "conf/local.yml": LOCAL_TOP + "sources: {ticks: {kind: rate}}\nfolders: {out: exports, away: exports/}\n",
+    }
+    golden("config/one_folder", _problems(write_bundle(files)))
 
 
 def test_a_circle_through_two_pipelines(write_bundle: WriteBundle, golden: Golden) -> None:

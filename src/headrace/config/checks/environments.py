@@ -13,6 +13,10 @@ from headrace.config.values import references
 from headrace.errors import Problem
 
 FORMATS = ("json", "csv", "text", "parquet", "orc", "avro", "xml", "binaryFile")
+ENGINES = {
+    "local": {"spark.master": "cores", "spark.driver.memory": "memory", "spark.ui.enabled": "ui"},
+    "spark": {"spark.master": "master"},
+}
 Found = Iterator[tuple[KeyPath, str, str]]
 
 
@@ -20,7 +24,7 @@ def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) ->
     """The problems of one environment file that lie between its keys."""
     found: list[tuple[KeyPath, str, str]] = []
     if draft.environment is not None:
-        found += [*_tables(draft.environment), *_sources(draft.environment)]
+        found += [*_tables(draft.environment), *_sources(draft.environment), *_settings(draft.environment)]
         if draft.environment.engine.kind == "databricks":
             found += _relative(draft)
     target = targets.get(draft.name)
@@ -40,6 +44,13 @@ def _tables(environment: Environment) -> Found:
         yield ("tables",), f"'{missing}' is missing", f"add '{missing}:' here"
     elif in_catalog and environment.engine.kind == "local":
         yield ("tables",), "the local engine has no catalog", "write {root: .headrace/tables}"
+
+
+def _settings(environment: Environment) -> Found:
+    """What the engine's own keys say cannot be said again."""
+    for setting, key in ENGINES.get(environment.engine.kind, {}).items():
+        if setting in environment.settings:
+            yield ("settings", setting), f"is what 'engine.{key}' says", f"write engine: {{{key}: …}} instead"
 
 
 def _relative(draft: EnvironmentDraft) -> Found:

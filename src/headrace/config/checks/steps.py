@@ -13,12 +13,15 @@ from headrace.errors import Problem
 
 TESTS = ("not_null", "between", "one_of", "matches", "rule")
 SINKS = ("table", "topic", "folder", "console", "memory")
+ALONE = {"folder": ("append",), "memory": ("append", "complete")}  # what such a sink, a step's only one, can be told
 ONLY_SOURCES = ("schema_", "infer", "max_future", "expect")
 TYPES = (
     "string|varchar|char|binary|boolean|tinyint|byte|smallint|short|int|integer|bigint|long|float|real|double|"
     "decimal|dec|numeric|date|timestamp|timestamp_ntz|timestamp_ltz|interval|array|map|struct|variant|void"
 )
 DDL = re.compile(rf"\s*(?:struct\s*<|(?:`[^`]+`|\w+)(?:\s*:\s*|\s+)(?:{TYPES})\b)", re.IGNORECASE)
+
+WRONG_IN_BOTH = ("missing ), unterminated", "unbalanced parenthesis", "unterminated character set", "nothing to repeat")
 
 Found = Iterator[tuple[KeyPath, str, str]]
 
@@ -41,9 +44,8 @@ def _step(step: Step) -> Found:
     for at, sink in enumerate(step.writes):
         for path, message, fix in _sink(sink):
             yield ("writes", at, *path), message, fix
-        if len(step.writes) > 1 and (sink.folder or sink.memory):
-            kind = "folder" if sink.folder else "memory"
-            yield ("writes", at, kind), f"{_a(kind)} must be a step's only sink", "give it a step of its own"
+        for path, message, fix in _fit(step, sink):
+            yield ("writes", at, *path), message, fix
     for path, message, fix in _rules(step.expect):
         yield path, message, fix
     if not step.writes:
@@ -113,6 +115,8 @@ def _sink(sink: Sink) -> Found:
         ):
             if not getattr(sink, key):
                 yield ("mode",), f"{sink.mode} needs '{key}'", f"add {key}: {what}"
+        if sink.options:
+            yield ("options",), "a merge takes no options", "take them out"
     else:
         for key in ("keys", "sequence"):
             if key in written:
@@ -125,12 +129,30 @@ def _sink(sink: Sink) -> Found:
             "a table is partitioned or clustered, not both",
             "keep one of partition_by, cluster_by",
         )
-    if "format" in written and kinds[0] not in ("topic", "folder"):
-        yield ("format",), f"is for topics and folders, not for {_a(kinds[0])}", "take it out"
+    if "format" in written and kinds != ["folder"]:
+        yield ("format",), f"is for folders, not for {_a(kinds[0])}", "take it out"
 
 
 def _a(kind: str) -> str:
     return kind if kind == "memory" else f"a {kind}"
+
+
+def _fit(step: Step, sink: Sink) -> Found:
+    """What a sink cannot do for this step."""
+    kind = next((kind for kind in SINKS if getattr(sink, kind)), "")
+    if kind in ALONE:
+        if len(step.writes) > 1:
+            yield (kind,), f"{_a(kind)} must be a step's only sink", "give it a step of its own"
+        for key in ("expect", "row_wise"):
+            if getattr(step, key):
+                fix = "write a table, and the rest in a step that reads it"
+                yield (kind,), f"{_a(kind)} takes a stream as it is, and '{key}' works on its batches", fix
+        if step.output not in ALONE[kind]:
+            fix = f"write output: {' or '.join(ALONE[kind])}, or another sink"
+            yield (kind,), f"{_a(kind)} cannot be written with output {step.output}", fix
+    if kind == "table" and sink.mode == "append" and step.output == "update":
+        fix = "write mode: upsert with keys and sequence, so that a row is written over its older one"
+        yield ("table",), "output update tells a row again when it changes, and mode append keeps them all", fix
 
 
 def _rules(rules: tuple[Rule, ...]) -> Found:
@@ -143,11 +165,7 @@ def _rules(rules: tuple[Rule, ...]) -> Found:
             try:
                 re.compile(pattern)
             except re.error as error:
-                # Java's expressions are not Python's, but what neither reads is wrong.
-                if (
-                    "unknown extension" not in error.msg
-                    and "bad escape" not in error.msg
-                    and "multiple repeat" not in error.msg
-                ):
+                # Java's expressions are not Python's: only what neither reads is wrong here; a run asks Java.
+                if error.msg.startswith(WRONG_IN_BOTH):
                     fix = "correct the regular expression"
                     yield ("expect", at, "matches", column), f"{pattern!r} cannot be read: {error.msg}", fix
