@@ -54,6 +54,9 @@ def test_what_cannot_be_known_is_not_guessed(tmp_path: Path) -> None:
     assert behind([{"description": "RateStreamV2[rowsPerSecond=1]"}], "") is None
     assert behind([file_source(tmp_path / "nowhere")], str(tmp_path)) is None
     assert behind([{"description": "FileStreamSource[s3://bucket/orders]"}], "") is None
+    write(tmp_path / "day=1" / "a.json")
+    write(tmp_path / "checkpoint" / "sources" / "0" / "0", "v1\n")
+    assert behind([file_source(tmp_path / "day=*")], str(tmp_path / "checkpoint")) is None
 
 
 def test_arrivals_change_with_each_file_and_are_unknown_elsewhere(tmp_path: Path) -> None:

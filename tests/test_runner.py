@@ -111,6 +111,47 @@ def test_steps_that_go_on_take_what_comes_and_fail_alone(flow):
     assert whats(flow) == ["run started", "step failed", "run failed"]
 
 
+def test_a_failed_step_leaves_the_rounds_and_the_others_go_on(flow):
+    """Its source is of a kind that cannot tell whether something has come: it would be started without end."""
+    place = flow.source("lines", "text")
+    flow.other_source("anywhere", kind="files", format="text", path=f"{place}*")
+    flow.feed("lines", "one")
+    picky = PICKY.replace("source: lines", "source: anywhere")
+    flow.steps(f"{picky}  on_failure: continue\n{LINES}")
+    to_come = iter(["2", "three", "four"])  # the second makes picky fail, the others take a round each
+    failures = []
+
+    def watch(event):
+        if event.what == "step failed":
+            failures.append(event.step)
+        elif event.step == "lines" and event.rows:
+            line = next(to_come, None)
+            if line:
+                flow.feed("lines", line)
+            else:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(StepError, match="step 'picky' failed"):
+        runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
+    assert values(flow, "lines") == ["2", "four", "one", "three"]
+    assert failures == ["picky"]
+
+
+def test_a_run_ends_when_all_its_steps_have_failed(flow):
+    flow.source("lines", "text")
+    flow.feed("lines", "3")
+    flow.steps(f"{PICKY}  on_failure: continue\n")
+    with pytest.raises(StepError, match="step 'picky' failed"):
+        runner.run(flow.spark, flow.bundle(), "flow", follow=True)
+
+
+def test_a_sink_that_cannot_start_is_named(flow):
+    flow.source("lines", "text")
+    flow.steps("lines: {layer: bronze, reads: {lines: {source: lines}}, writes: {folder: out, format: nothing}}\n")
+    with pytest.raises(StepError, match=r"step 'lines' cannot start: .*nothing"):
+        flow.run()
+
+
 def test_once_ends_what_would_go_on(flow):
     flow.source("lines", "text")
     flow.feed("lines", "one")
@@ -139,6 +180,20 @@ def test_a_quarantine_that_is_read_is_there_without_rows(flow):
         copy: {layer: silver, reads: {lines: {table: landed_quarantine}}, writes: {table: copied}}
         """)
     assert flow.run().table("copied").columns[:2] == ["raw", "reasons"]
+
+
+def test_a_step_may_come_to_read_the_quarantine_of_a_table_that_is_there(flow):
+    flow.source("lines", "json")
+    land = "land: {layer: bronze, reads: {lines: {source: lines, schema: n INT}}, writes: {table: landed}}\n"
+    copy = "copy: {layer: silver, reads: {lines: {table: landed_quarantine}}, writes: {table: copied}}\n"
+    flow.steps(land)
+    flow.feed("lines", {"n": 1})
+    flow.run()
+    flow.steps(land + copy)
+    with pytest.raises(ConfigurationError, match="table 'landed_quarantine' is not there yet"):
+        flow.run("copy")
+    flow.run("land")
+    assert flow.run("copy").table("copied").columns[:2] == ["raw", "reasons"]
 
 
 def test_steps_that_do_not_read_each_other_run_side_by_side_as_many_as_there_are_cores(flow):

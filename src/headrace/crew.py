@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headrace import failures, sinks, steps
 from headrace.checkpoints.layout import spark_directory
 from headrace.config.models import Environment, Every, Setting, Trigger
-from headrace.errors import StepError
+from headrace.errors import StepError, in_a_line
 from headrace.progress import Recorder
 from headrace.session import log_file
 
@@ -90,7 +90,14 @@ class Crew:
         writer = ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**_trigger(trigger))
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
         with steps.settings(self.spark, {**lesser, **steps.settings_of(step)}):
-            return sinks.start(writer, step, self.environment, native=ready.native)
+            try:
+                return sinks.start(writer, step, self.environment, native=ready.native)
+            except Exception as error:
+                raise StepError(
+                    f"step {step.name!r} cannot start: {in_a_line(error)}",
+                    where=f"step {step.name!r}",
+                    fix="mend its sink, its options or its settings",
+                ) from error
 
     def _completed(self, ready: steps.Prepared) -> steps.Prepared:
         """Prepares a step once more that was prepared over tables still to be made: now they are there."""

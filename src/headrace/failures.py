@@ -14,6 +14,7 @@ NOISE = re.compile(
 )
 CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.*)$")
 PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.+)$")
+IN_PYTHON = "An exception was thrown from the Python worker"
 OURS = re.compile(r"^\w+Error: Error: ")  # an error of ours that was raised in a batch
 
 
@@ -33,6 +34,8 @@ def cause(text: str) -> str:
     deepest = [match[1] for line in lines if (match := CAUSED_BY.match(line)) and "Traceback" not in line]
     python = [f"{match[1]}: {match[2]}" for line in lines if (match := PYTHON_ERROR.match(line))]
     plain = [line for line in lines if not NOISE.match(line) and not line.startswith(("at ", "File ", "==="))]
+    if any(IN_PYTHON in line for line in lines):  # Java's causes only say that Python had one
+        deepest = []
     said = next(iter([*deepest[-1:], *python[-1:], *plain, *lines]), "no reason given")
     return without_codes(OURS.sub("", said))
 

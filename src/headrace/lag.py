@@ -23,9 +23,13 @@ def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
 
 def arrivals(directory: str) -> int | None:
     """A number that is another one when files have come or gone; None when the directory is not on this machine."""
-    if "://" in directory or any(sign in directory for sign in "*?[{"):
+    if "://" in directory or _is_pattern(directory):
         return None
     return hash(frozenset(_files(Path(directory))))
+
+
+def _is_pattern(path: str) -> bool:
+    return any(sign in path for sign in "*?[{")
 
 
 def _of(source: Mapping[str, Any], log: Path) -> int | None:
@@ -34,7 +38,7 @@ def _of(source: Mapping[str, Any], log: Path) -> int | None:
     try:
         if "Kafka" in kind:
             return _offsets(source["endOffset"], source["latestOffset"])
-        if kind == "FileStreamSource" and place.startswith("file:"):
+        if kind == "FileStreamSource" and place.startswith("file:") and not _is_pattern(place):
             return max(0, sum(1 for _ in _files(directory)) - _read_so_far(log))
         if kind == "DeltaSource" and place.startswith("file:"):
             return max(0, _newest_commit(directory) - _last_read(source["endOffset"]))

@@ -28,11 +28,11 @@ NO_CLOSING: Mapping[str, Setting] = {"spark.sql.streaming.noDataMicroBatches.ena
 
 def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
     """Goes round until told to stop."""
-    together = list(ending)
+    together = [ready for ready in ending if ready.step.name not in crew.failed]
     seen: dict[str, Arrived] = {}
     rows: dict[str, int] = {}
     moved = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
-    while not crew.stop.is_set():
+    while (together or crew.going) and not crew.stop.is_set():
         ours = {table for ready in together for table in ready.step.tables_written}
         before, moved = moved, set()
         for ready in list(together):
@@ -49,7 +49,9 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
             rows[name] = crew.run_to_end(ready, {**few, **closing})
             if rows[name]:
                 moved |= set(ready.step.tables_written)
-            if crew.recorder.state_rows(name) > LARGE_STATE:
+            if name in crew.failed:  # and its on_failure lets the others go on
+                together.remove(ready)
+            elif crew.recorder.state_rows(name) > LARGE_STATE:
                 together.remove(ready)
                 crew.go(ready, "default")
         crew.look_after()
