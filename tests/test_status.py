@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 
-from headrace.progress import Recorder, events_file
+from headrace.progress import Event, Recorder, events_file
 from headrace.status import status_of
 
 
@@ -46,6 +48,11 @@ def test_a_run_that_failed_says_why_and_which_step(tmp_path):
     assert status.run.startswith("run failed at ")
     assert status.run.endswith(": step 's' failed")
     assert [step.failure for step in status.steps] == ["no more disk", ""]
+    batch = Event("batch", "now", "p", "r", 1, "s", batch=0, rows=2, dropped={"not_null id": 1}, warned={"rule ok": 2})
+    with events_file(tmp_path, "p").open("a") as lines:
+        lines.write(json.dumps(asdict(batch)) + "\n")
+    (step, _) = status_of(tmp_path, "p", ["s", "other"]).steps
+    assert (step.failure, step.rows, step.dropped, step.warned) == ("", 2, {"not_null id": 1}, {"rule ok": 2})
 
 
 def test_a_run_whose_process_was_killed(tmp_path):

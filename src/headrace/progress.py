@@ -160,6 +160,8 @@ def in_words(event: Event) -> str:
         (event.late, "late"),
         (event.duplicates, "duplicates"),
         (sum(event.refused.values()), "refused"),
+        (sum(event.dropped.values()), "dropped"),
+        (sum(event.warned.values()), "warned of"),
     ):
         if count:
             parts.append(f"{count} {what}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from headrace import stops
 from headrace.config.models import Bundle
 from headrace.errors import DataError, StepError
+from headrace.processes import is_alive
 from headrace.progress import Event, read_events
 
 LOOK = 0.2  # seconds between two looks at the events
@@ -24,14 +25,18 @@ class StepStatus:
     step: str
     batches: int
     rows: int
-    at: str
+    at: str  # of its last batch, as are those up to state_rows
+    rows_per_second: float
+    milliseconds: int
     watermark: str | None
     behind: int | None
     state_rows: int
     late: int
     duplicates: int
     refused: dict[str, int]
-    failure: str
+    dropped: dict[str, int]
+    warned: dict[str, int]
+    failure: str  # unless a batch has been done since
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> Status:
     """Reads the events; works whether the pipeline runs or not."""
     events = list(read_events(directory, pipeline))
     runs = [event for event in events if event.what.startswith("run ")]
-    running = bool(runs) and runs[-1].what == "run started" and _alive(runs[-1].process)
+    running = bool(runs) and runs[-1].what == "run started" and is_alive(runs[-1].process)
     return Status(_in_words(runs[-1]) if runs else "never run", running, [_step(name, events) for name in steps])
 
 
@@ -77,39 +82,36 @@ def _in_words(last: Event) -> str:
     if last.what != "run started":
         cause = f": {last.message}" if last.message else ""
         return f"{last.what} at {last.at}{cause}"
-    if _alive(last.process):
+    if is_alive(last.process):
         return f"running since {last.at}, process {last.process}"
     return f"ended without a word after {last.at}: its process was killed"
 
 
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _step(name: str, events: Sequence[Event]) -> StepStatus:
     own = [event for event in events if event.step == name]
-    batches = {(event.batch): event for event in own if event.what == "batch"}
+    batches = {event.batch: event for event in own if event.what == "batch"}
     last = next((event for event in reversed(own) if event.what == "batch"), None)
-    refused: Counter[str] = Counter()
-    for event in batches.values():
-        refused.update(event.refused)
-    failures = [event.message for event in own if event.what == "step failed"]
+
+    def total(kind: str) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for event in batches.values():
+            counts.update(getattr(event, kind))
+        return dict(counts)
+
     return StepStatus(
         name,
         len(batches),
         sum(event.rows for event in batches.values()),
         last.at if last else "",
+        last.rows_per_second if last else 0.0,
+        last.milliseconds if last else 0,
         last.watermark if last else None,
         last.behind if last else None,
         last.state_rows if last else 0,
         sum(event.late for event in batches.values()),
         sum(event.duplicates for event in batches.values()),
-        dict(refused),
-        failures[-1] if failures else "",
+        total("refused"),
+        total("dropped"),
+        total("warned"),
+        own[-1].message if own and own[-1].what == "step failed" else "",
     )

@@ -25,12 +25,24 @@ def event(what: str, step: str = "", **more: object) -> Event:
 EVENTS = [
     event("run started"),
     event("batch", "land", batch=0, rows=10, milliseconds=40, rows_per_second=250.0, refused={"malformed": 2}),
-    event("batch", "land", batch=1, rows=5, milliseconds=20, late=1, duplicates=3, behind=4, watermark="12:00"),
+    event(
+        "batch",
+        "land",
+        batch=1,
+        rows=5,
+        milliseconds=20,
+        late=1,
+        duplicates=3,
+        behind=4,
+        watermark="12:00",
+        dropped={"a": 2, "b": 3},
+        warned={"c": 6},
+    ),
     event("batch", "count", batch=0, rows=3, milliseconds=30, state_rows=7),
     event("step failed", "other", message="step 'other' failed: no more disk"),
     event("run ended"),
 ]
-SUM = "  land: 15 rows in, 1 late, 3 duplicates, 2 refused\n  count: 3 rows in\n"
+SUM = "  land: 15 rows in, 1 late, 3 duplicates, 2 refused, 5 dropped\n  count: 3 rows in\n"
 
 
 def shown(root: Path, events: list[Event], *, table: bool) -> None:
@@ -49,7 +61,7 @@ def test_in_a_pipe_each_batch_is_a_line(
     assert err == "pipeline p, environment local: starting Spark …\n"
     assert re.sub(r"in \d+\.\d s", "in 0.0 s", out) == (
         "land: batch 0, 10 rows in 40 ms, 2 refused\n"
-        "land: batch 1, 5 rows in 20 ms, 4 behind, 1 late, 3 duplicates\n"
+        "land: batch 1, 5 rows in 20 ms, 4 behind, 1 late, 3 duplicates, 5 dropped, 6 warned of\n"
         "count: batch 0, 3 rows in 30 ms, 7 in state\n"
         "other: step 'other' failed: no more disk\n"
         f"pipeline p, environment local: done in 0.0 s\n{SUM}"
@@ -96,7 +108,7 @@ def test_in_a_terminal_it_is_a_table_of_each_steps_last_batch_and_its_sums(
     rows = [[cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in text.splitlines()]
     table = {row[0]: row for row in rows if len(row) == len(COLUMNS)}  # as it is at last
     assert table["step"] == list(COLUMNS)
-    assert table["land"] == ["land", "1", "15", "0.0", "20", "4", "12:00", "0", "1", "3", "2"]
-    assert table["count"] == ["count", "0", "3", "0.0", "30", "", "", "7", "0", "0", "0"]
+    assert table["land"] == ["land", "1", "15", "0.0", "20", "4", "12:00", "0", "1", "3", "2", "5"]
+    assert table["count"] == ["count", "0", "3", "0.0", "30", "", "", "7", "0", "0", "0", "0"]
     assert "batch 0, " not in text
     assert text.replace("\r", "").endswith(SUM)

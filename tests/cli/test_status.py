@@ -34,6 +34,9 @@ BATCH = Event(
     late=2,
     duplicates=1,
     refused={"malformed": 3},
+    dropped={"between n 0 and 9": 4},
+    rows_per_second=250.0,
+    milliseconds=40,
 )
 
 
@@ -41,7 +44,10 @@ def test_each_step_is_told_in_a_line(write_bundle: WriteBundle, golden: Callable
     root = write_bundle({"conf/pipelines/p.yml": STEPS})
     file = events_file(load_bundle(root).directory, "p")
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(asdict(BATCH)) + "\n")
+    failed = Event(
+        "step failed", "2026-01-01T12:00:01.000Z", "p", "r", 1, "land", message="step 'land' failed: no disk"
+    )
+    file.write_text("".join(json.dumps(asdict(event)) + "\n" for event in (BATCH, failed)))
     result = CliRunner().invoke(main, ["status", "p", "-C", str(root)])
     assert (result.exit_code, result.stderr) == (0, "")
     golden("cli/status", result.stdout)

@@ -24,7 +24,9 @@ COLUMNS = (
     "late",
     "duplicates",
     "refused",
+    "dropped",
 )
+COUNTED = ("rows", "late", "duplicates", "refused", "dropped")
 
 
 class Live:
@@ -53,11 +55,10 @@ class Live:
     def show(self, event: Event) -> None:
         """One event more."""
         if event.what == "batch":
-            totals = self._totals.setdefault(event.step, {"rows": 0, "late": 0, "duplicates": 0, "refused": 0})
-            totals["rows"] += event.rows
-            totals["late"] += event.late
-            totals["duplicates"] += event.duplicates
-            totals["refused"] += sum(event.refused.values())
+            totals = self._totals.setdefault(event.step, dict.fromkeys(COUNTED, 0))
+            for what in COUNTED:
+                count = getattr(event, what)
+                totals[what] += sum(count.values()) if isinstance(count, dict) else count
             self._latest[event.step] = event
         if self._table is not None:
             self._table.update(self._as_table())
@@ -92,9 +93,7 @@ class Live:
                 behind,
                 event.watermark or "",
                 str(event.state_rows),
-                str(totals["late"]),
-                str(totals["duplicates"]),
-                str(totals["refused"]),
+                *(str(totals[what]) for what in COUNTED[1:]),
             )
         return shown
 

@@ -61,5 +61,5 @@ def text(look: Look) -> str:
     with console.capture() as captured:
         console.print(shown)
     size = f"{look.count} rows, {look.files} files, {look.size / 1e6:.1f} MB, version {look.version}"
-    open_windows = f"\n{look.open_windows} windows are still open" if look.open_windows else ""
+    open_windows = f"\n{look.open_windows} windows are still open, counted in each group" if look.open_windows else ""
     return f"{captured.get()}{look.name}: {size}; {len(look.rows)} shown{open_windows}"

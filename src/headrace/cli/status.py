@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli import options
+
+if TYPE_CHECKING:
+    from headrace.status import StepStatus
 
 
 @click.command()
@@ -33,10 +38,24 @@ def status(pipeline: str, environment: str, values: dict[str, str], start: Path,
         return
     click.echo(f"pipeline {pipeline}, environment {environment}: {found.run}")
     for step in found.steps:
-        watermark = f", watermark {step.watermark}" if step.watermark else ""
-        refused = "".join(f", {count} refused: {rule}" for rule, count in step.refused.items())
-        behind = f", {step.behind} behind" if step.behind else ""
-        click.echo(
-            f"  {step.step}: {step.batches} batches, {step.rows} rows, last at {step.at or 'never'}"
-            f"{behind}{watermark}, {step.state_rows} in state, {step.late} late, {step.duplicates} duplicates{refused}"
-        )
+        click.echo(f"  {step.step}: {', '.join(_told(step))}")
+        if step.failure:
+            click.echo(f"    failed: {step.failure}")
+
+
+def _told(step: StepStatus) -> Iterator[str]:
+    yield f"{step.batches} batches"
+    yield f"{step.rows} rows"
+    yield f"last at {step.at or 'never'}"
+    if step.at:
+        yield f"in {step.milliseconds} ms, {step.rows_per_second:g} rows/s"
+    if step.behind:
+        yield f"{step.behind} behind"
+    if step.watermark:
+        yield f"watermark {step.watermark}"
+    yield f"{step.state_rows} in state"
+    yield f"{step.late} late"
+    yield f"{step.duplicates} duplicates"
+    for kind in ("refused", "dropped", "warned"):
+        for rule, count in getattr(step, kind).items():
+            yield f"{count} {kind}: {rule}"
