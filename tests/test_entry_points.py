@@ -8,11 +8,12 @@ import sys
 import sysconfig
 import venv
 from collections import Counter
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, requires
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from packaging.requirements import Requirement
 
 from headrace import entry_points as jobs
 from headrace.errors import ConfigurationError
@@ -69,6 +70,15 @@ def test_the_wheel_runs_layer_by_layer(python: Path, tmp_path: Path) -> None:
     assert rows["bronze_orders"] == rows["silver_orders"] > 250
     assert rows["gold_revenue"] > 0
 
+    local = bundle / "conf" / "local.yml"
+    asked = local.read_text().replace("path: data/orders", "path: ${orders}")
+    local.write_text(asked + "values: {orders: {required: true}}\n")
+    refused = call(python, "run", *where)
+    assert (refused.returncode, "value 'orders'" in refused.stderr) == (1, True), refused.stderr
+    done = call(python, "run", *where, "--step", "bronze_orders", "--value", "orders=data/orders")
+    assert done.returncode == 0, done.stderr
+    assert "gold_" not in done.stdout
+
 
 def test_the_metadata_names_the_jobs_and_no_global_run() -> None:
     assert {point.name for point in entry_points(group=GROUP)} == {"run", "bronze", "silver", "gold"}
@@ -76,10 +86,28 @@ def test_the_metadata_names_the_jobs_and_no_global_run() -> None:
     assert ours == {"headrace"}
 
 
-def test_wrong_parameters_raise_and_do_not_exit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["run", "--pipeline", "orders"])
-    with pytest.raises(ConfigurationError, match="--env"):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--pipeline", "orders"], "--env"),
+        (["--pipeline", "orders", "--env", "local", "--value", "user"], "'user' is not of the form name=value"),
+    ],
+)
+def test_wrong_parameters_raise_and_do_not_exit(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["run", *arguments])
+    with pytest.raises(ConfigurationError, match=said):
         jobs.run()
+
+
+def test_the_wheel_without_extras_needs_no_spark() -> None:
+    needed = [Requirement(line) for line in requires("headrace") or ()]
+    without = {one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})}
+    assert "click" in without
+    assert not without & {"pyspark", "delta-spark", "databricks-sdk"}
+    local = {one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": "local"})}
+    assert local >= {"pyspark", "delta-spark"}
 
 
 def test_a_layer_without_steps_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from headrace.config.models import DatabricksEngine, LocalEngine
 from headrace.session import LOCAL, log_file, open_session, opened
 
 REFUSED = """
+import socket
 import sys
 from pathlib import Path
 from headrace.config.models import DatabricksEngine, LocalEngine
@@ -29,6 +31,27 @@ ask(DatabricksEngine(kind="databricks"))
 ask(LocalEngine(kind="local", memory="999999g"))
 ask(LocalEngine(kind="local"), **{"spark.driver.extraJavaOptions": "-XX:ParallelGCThreads=many"})
 ask(LocalEngine(kind="local", memory="64m"))
+with socket.create_server(("127.0.0.1", 0)) as taken:
+    port = taken.getsockname()[1]
+    ask(LocalEngine(kind="local", ui=True), **{"spark.ui.port": port, "spark.port.maxRetries": 0})
+"""
+ADDED = """
+import sys
+from pathlib import Path
+from headrace.config.models import LocalEngine
+from headrace.session import close_session, open_session
+
+settings = {
+    "spark.sql.extensions": "com.example.NotThere",
+    "spark.driver.extraClassPath": "/nowhere/more.jar",
+    "spark.driver.extraJavaOptions": "-Dasked.by=user",
+}
+spark = open_session(LocalEngine(kind="local"), name="test", directory=Path(sys.argv[1]), settings=settings)
+spark.range(1).write.format("delta").save(sys.argv[1] + "/table")
+system = spark._jvm.java.lang.System
+print(system.getProperty("asked.by"), spark.read.format("delta").load(sys.argv[1] + "/table").count())
+print(spark.conf.get("spark.driver.extraJavaOptions").count("-XX:+UseSerialGC"))
+close_session(spark)
 """
 
 
@@ -36,7 +59,7 @@ ask(LocalEngine(kind="local", memory="64m"))
 def clean(monkeypatch):
     """Takes back what opening a session sets in this process."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in ("PYTHONPATH", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
+    for name in ("PYTHONPATH", "PYSPARK_PYTHON", "SPARK_LOCAL_IP", "SPARK_HOME"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 
@@ -46,6 +69,7 @@ def test_a_session_that_cannot_be_is_refused_in_words(tmp_path, monkeypatch, gol
     done = subprocess.run([sys.executable, "-c", REFUSED, str(tmp_path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     said = re.sub(r"(only|memory) \d+", r"\1 4711", done.stdout)
+    said = re.sub(r"(127.0.0.1:|from )\d+", r"\g<1>4711", said)
     golden("session/refused", re.sub(rf"{tmp_path}/logs/spark-[\dT]+-\d+\.log", "LOG", said))
 
 
@@ -81,13 +105,27 @@ def test_on_databricks_the_jobs_own_session_is_taken_with_the_environments_setti
     assert not list(tmp_path.iterdir())
 
 
-def test_old_logs_go_and_the_newest_is_found(spark, clean, tmp_path):
-    assert log_file(tmp_path) is None
+def test_a_users_settings_are_added_to_ours_where_they_are_lists(tmp_path):
+    command = [sys.executable, "-c", ADDED, str(tmp_path)]
+    elsewhere = {**os.environ, "SPARK_HOME": str(tmp_path / "another-spark")}  # whose jars would not fit
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=elsewhere)
+    assert (done.returncode, done.stdout) == (0, "user 1\n1\n"), done.stderr
+
+
+def test_the_logs_of_processes_that_are_gone_go_and_each_process_finds_its_own(spark, clean, tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
     for day in range(10, 25):
-        (logs / f"spark-202601{day}T120000-1.log").touch()
+        (logs / f"spark-202601{day}T120000-{ended.pid}.log").touch()
+    lives = logs / f"spark-20260101T120000-{os.getppid()}.log"
+    lives.touch()
+    assert log_file(tmp_path) is None
+    own = logs / f"spark-20260102T120000-{os.getpid()}.log"
+    own.touch()
     open_session(LocalEngine(kind="local"), name="test", directory=tmp_path)
-    kept = sorted(file.name for file in logs.glob("*.log"))
-    assert len(kept) == session.KEPT_LOGS - 1  # a JVM that starts has its own beside them
-    assert log_file(tmp_path).name == kept[-1] == "spark-20260124T120000-1.log"
+    kept = {file.name for file in logs.glob("*.log")}
+    assert len(kept) == session.KEPT_LOGS - 1 + 2  # a JVM that starts has its own beside them
+    assert {lives.name, own.name, f"spark-20260124T120000-{ended.pid}.log"} < kept
+    assert log_file(tmp_path) == own

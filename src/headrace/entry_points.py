@@ -42,8 +42,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     from headrace.progress import in_words
 
     given = _parse(argv)
-    values = dict(text.split("=", 1) for text in given.value)
-    bundle = load_bundle(find_root(Path(given.conf)), given.env, values)
+    bundle = load_bundle(find_root(Path(given.conf)), given.env, dict(given.value))
     only = given.step or [
         step.name for step in runner.chosen_steps(bundle, given.pipeline, ()) if layer in (None, step.layer)
     ]
@@ -60,11 +59,18 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
         )
 
 
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+    return name, value
+
+
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = _Arguments(prog="headrace job", add_help=False)
     parser.add_argument("--pipeline", required=True)
     parser.add_argument("--env", required=True)
     parser.add_argument("--conf", default=".")
     parser.add_argument("--step", action="append", default=[])
-    parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", type=_pair)
     return parser.parse_args(argv)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from headrace import archive, jars, java
 from headrace.config.models import Bundle, DatabricksEngine, Engine, LocalEngine, Setting, SparkEngine
-from headrace.errors import SetupError, in_a_line, without_codes
+from headrace.errors import ConfigurationError, SetupError, in_a_line
+from headrace.processes import is_alive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,12 +24,13 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+LOOPBACK = "127.0.0.1"
 EVERYWHERE = {"spark.sql.session.timeZone": "UTC", "spark.scheduler.mode": "FAIR"}
 
 # With these a Delta micro-batch of 100 rows takes 0.4 s instead of 4.1 s (2 cores, Spark 4.2.0, Delta 4.4.0).
 LOCAL = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
     "spark.sql.adaptive.enabled": "false",
@@ -43,6 +45,12 @@ LOCAL = {
     "spark.sql.streaming.pollingDelay": "100ms",
     "spark.ui.showConsoleProgress": "false",
 }
+LISTS = {
+    "spark.sql.extensions": ",",
+    "spark.jars": ",",
+    "spark.driver.extraClassPath": os.pathsep,
+    "spark.driver.extraJavaOptions": " ",
+}
 LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -52,6 +60,7 @@ appender.file.fileName = {log}
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
+TAKEN = re.compile(r"BindException: (?:Failed to bind to /)?([^!\n]+)")
 KEPT_LOGS = 10
 EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
 
@@ -82,20 +91,28 @@ def open_session(
     java.require()
     if isinstance(engine, LocalEngine):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else functions run in whatever python3 there is
-        conf = EVERYWHERE | DELTA | LOCAL | _local(engine, directory, ends=ends, record=record) | chosen
-        log = _start_jvm(conf, directory)
+        conf = EVERYWHERE | DELTA | LOCAL | _local(engine, directory, ends=ends, record=record)
     else:
-        conf = EVERYWHERE | DELTA | _cluster(engine) | chosen
-        log = _start_jvm(conf, directory)
+        conf = EVERYWHERE | DELTA | _cluster(engine)
+    conf = _with(conf, chosen)
+    log = _start_jvm(conf, directory)
     builder = SparkSession.builder.appName(name)
     for key, value in conf.items():
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
     except Exception as error:
-        taken = "BindException" in str(error) or "Address already in use" in str(error)
-        fix = "choose another port in the settings, or end what holds it" if taken else "the log named above says more"
-        raise SetupError(f"Spark did not start: {_said(error)}", where=str(log), fix=fix) from error
+        if taken := TAKEN.search(f"{error}\n{_text(log)}"):  # of which Spark's JVM may have died
+            fix = "choose another port in the settings, or end what holds it"
+            raise SetupError(f"a port is taken: {taken[1]}", where=str(log), fix=fix) from error
+        message = f"Spark did not start: {in_a_line(error)}"
+        raise SetupError(message, where=str(log), fix="the log named above says more") from error
+
+
+def _with(ours: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """A user's settings go over ours; where a setting is a list, they come after ours."""
+    joined = {key: f"{ours[key]}{by}{chosen[key]}" for key, by in LISTS.items() if key in ours and key in chosen}
+    return {**ours, **chosen, **joined}
 
 
 @contextmanager
@@ -135,16 +152,19 @@ def close_session(spark: SparkSession) -> None:
 
 
 def log_file(directory: Path) -> Path | None:
-    """The newest Spark log under the directory."""
-    logs = sorted((directory / "logs").glob("spark-*.log"))
+    """The log of this process's Spark under the directory."""
+    logs = sorted((directory / "logs").glob(f"spark-*-{os.getpid()}.log"))
     return logs[-1] if logs else None
 
 
 def _require_pyspark() -> None:
     try:
-        import pyspark  # noqa: F401
+        import pyspark
     except ModuleNotFoundError:
         raise SetupError("pyspark is not installed", fix="pip install 'headrace[local]'") from None
+    home = Path(pyspark.__file__).parent
+    if (home / "jars").is_dir():  # else a SPARK_HOME of another version would give the JVM its jars
+        os.environ["SPARK_HOME"] = str(home)
 
 
 def _is_running() -> bool:
@@ -166,7 +186,14 @@ def _databricks(settings: Mapping[str, str]) -> SparkSession:
         )
     spark = spark or SparkSession.builder.getOrCreate()
     for key, value in settings.items():
-        spark.conf.set(key, value)
+        try:
+            spark.conf.set(key, value)
+        except Exception as error:
+            raise ConfigurationError(
+                f"setting {key} cannot be {value}: {in_a_line(error)}",
+                where="the environment's settings",
+                fix="give it in the job's cluster (spark_conf) if it is one of the whole session",
+            ) from error
     return spark
 
 
@@ -200,7 +227,9 @@ def _cluster(engine: SparkEngine) -> dict[str, str]:
     import pyspark
 
     found = jars.spark_jars(pyspark.__version__, ivy_settings=_path(engine.ivy_settings))
-    return {"spark.master": engine.master, "spark.jars": ",".join(str(jar) for jar in found)}
+    conf = {"spark.master": engine.master, "spark.jars": ",".join(str(jar) for jar in found)}
+    # A cluster on this machine needs no other address, and nobody else is to reach its driver.
+    return conf | {"spark.driver.host": LOOPBACK} if f"//{LOOPBACK}:" in engine.master else conf
 
 
 def _start_jvm(conf: Mapping[str, str], directory: Path) -> Path:
@@ -211,7 +240,8 @@ def _start_jvm(conf: Mapping[str, str], directory: Path) -> Path:
     logs = directory / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     for old in sorted(logs.glob("spark-*.log"))[: -KEPT_LOGS + 1]:
-        old.unlink(missing_ok=True)
+        if not is_alive(int(old.stem.rpartition("-")[2])):  # a stream may go on for weeks
+            old.unlink(missing_ok=True)
     log = logs / f"spark-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     properties = logs / "log4j2.properties"
     properties.write_text(LOG4J.format(log="${sys:headrace.log}"))
@@ -220,8 +250,9 @@ def _start_jvm(conf: Mapping[str, str], directory: Path) -> Path:
     launch = SparkConf(loadDefaults=False).setAll([*conf.items()])
     launch.set("spark.driver.extraJavaOptions", java_options.strip())
     if SparkContext._gateway is not None:
-        return log
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        return log_file(directory) or log
+    if conf.get("spark.driver.host") == LOOPBACK:
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     with log.open("ab") as sink:
         try:
             gateway = launch_gateway(
@@ -230,7 +261,7 @@ def _start_jvm(conf: Mapping[str, str], directory: Path) -> Path:
             )
         except Exception as error:
             raise SetupError(
-                f"the JVM did not start: {_last_line(log) or _said(error)}",
+                f"the JVM did not start: {_last_line(log) or in_a_line(error)}",
                 where=str(log),
                 fix="the log named above says more; `headrace doctor` looks at Java and memory",
             ) from error
@@ -242,13 +273,11 @@ def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
 
 
-def _said(error: BaseException) -> str:
-    """What Java says in an error of py4j, whose first line names only the call that failed; else the first line."""
-    java = re.search(r"^: (?:[\w.$]+: )?(.+)$", str(error), re.MULTILINE)
-    return without_codes(java[1]) if java else in_a_line(error)
+def _text(log: Path) -> str:
+    return log.read_text(errors="replace") if log.exists() else ""
 
 
 def _last_line(log: Path) -> str:
-    told = log.read_text(errors="replace").splitlines()
+    told = _text(log).splitlines()
     lines = [line for line in told if line.strip() and not line.startswith(EPILOGUE)]
     return lines[-1] if lines else ""

@@ -170,3 +170,12 @@ def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path
     assert last.what == "run stopped"
     if how == "headrace stop":
         assert "is not running in environment 'local'" in invoke("stop", "orders", "-C", str(bundle)).output
+
+
+def test_a_place_that_cannot_be_used_is_named_with_its_fix(tmp_path: Path) -> None:
+    bundle = copy_bundle(tmp_path / "shop")
+    (bundle / ".headrace").write_text("in the way")
+    refused = invoke("run", "orders", "-C", str(bundle))
+    assert refused.exit_code == 1
+    assert f"at   {bundle}/.headrace" in refused.stderr
+    assert "fix: see to its owner and permissions" in refused.stderr

@@ -37,6 +37,7 @@ ROOMS = {
     **dict.fromkeys(("deploy", "destroy", "plan", "promote", "rollback"), "deploying"),
     **dict.fromkeys(("history", "jobs", "logs", "start", "stop"), "jobs"),
 }
+PLACE = "see to its owner and permissions, and to free disk, or name another place in the environment's file"
 
 
 class Commands(click.Group):
@@ -65,6 +66,11 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except HeadraceError as error:
             click.echo(str(error), err=True)
+            ctx.exit(1)
+        except OSError as error:
+            if error.filename is None:  # not about a place of the user's
+                raise
+            click.echo(f"Error: {error.strerror}\n  at   {error.filename}\n  fix: {PLACE}", err=True)
             ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("Stopped.", err=True)

@@ -85,8 +85,17 @@ def start(job: str, environment: str, break_lock: bool, start: Path) -> None:
 @options.environment()
 @options.limits
 @options.break_lock
+@options.values
 @options.root
-def stop(job: str, environment: str, drain: float, within: float, break_lock: bool, start: Path) -> None:
+def stop(
+    job: str,
+    environment: str,
+    drain: float,
+    within: float,
+    break_lock: bool,
+    values: dict[str, str],
+    start: Path,
+) -> None:
     """Stop a deployed job, or a run on this machine.
 
     It stops at its batches' end. A deployed job stays stopped until it is started again, also over a deployment. For
@@ -99,7 +108,7 @@ def stop(job: str, environment: str, drain: float, within: float, break_lock: bo
     from headrace.status import stop_run
 
     if environment == "local":
-        bundle = load_bundle(find_root(start), environment)
+        bundle = load_bundle(find_root(start), environment, values)
         order(bundle, job)  # a pipeline that is not there is told here
         stop_run(bundle, job, within=drain, say=click.echo)
         return

@@ -15,6 +15,7 @@ from pathlib import Path
 from headrace.deploy.place import Place
 from headrace.deploy.state import State
 from headrace.errors import DataError, DeploymentError
+from headrace.processes import is_alive
 
 Say = Callable[[str], None]
 
@@ -39,15 +40,7 @@ class Lock:
     @property
     def is_dead(self) -> bool:
         """Whether its process was on this machine and is surely gone."""
-        if not self.machine or self.machine != _machine():
-            return False
-        try:
-            os.kill(self.process, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
-        return False
+        return bool(self.machine) and self.machine == _machine() and not is_alive(self.process)
 
 
 class Ledger:
