@@ -71,7 +71,7 @@ def test_the_wheel_runs_layer_by_layer(python: Path, tmp_path: Path) -> None:
     assert rows["gold_revenue"] > 0
 
     local = bundle / "conf" / "local.yml"
-    asked = local.read_text().replace("path: data/orders", "path: ${orders}")
+    asked = local.read_text().replace("path: data/orders", 'path: "${orders}"')
     local.write_text(asked + "values: {orders: {required: true}}\n")
     refused = call(python, "run", *where)
     assert (refused.returncode, "value 'orders'" in refused.stderr) == (1, True), refused.stderr

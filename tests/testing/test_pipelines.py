@@ -25,6 +25,16 @@ steps:
 """
 
 
+def test_values_are_given_as_to_a_run(spark, write_bundle, tmp_path):
+    root = write_bundle({"conf/pipelines/p.yml": PIPELINE})
+    local = root / "conf" / "local.yml"
+    local.write_text(local.read_text().replace("data/orders", '"${orders}"') + "values: {orders: {required: true}}\n")
+    (root / "here").mkdir()
+    (root / "here" / "1.json").write_text(json.dumps({"id": "a", "n": 1}) + "\n")
+    run = run_pipeline(spark, root, "p", tmp_path / "place", values={"orders": "here"}, only=["land"])
+    assert [tuple(row) for row in run.rows("landed")] == [("a", 1)]
+
+
 def test_a_pipeline_runs_over_what_has_come_since(spark, write_bundle, tmp_path):
     root = write_bundle({"conf/pipelines/p.yml": PIPELINE})
     before = sorted(root.rglob("*"))
@@ -45,7 +55,9 @@ def test_a_pipeline_runs_over_what_has_come_since(spark, write_bundle, tmp_path)
 
 
 def test_places_are_put_into_a_bundle(write_bundle, tmp_path):
-    bundle = load_bundle(write_bundle({}))
+    root = write_bundle({})
+    (root / "conf" / "local.yml").open("a").write("folders: {out: exports}\n")
+    bundle = load_bundle(root)
     fast = RateSource(kind="rate", rows_per_second=500)
     moved = Places(tmp_path / "place", {"orders": tmp_path / "data", "ticks": fast, "new": fast}).put(bundle)
     environment = moved.environment
@@ -53,6 +65,7 @@ def test_places_are_put_into_a_bundle(write_bundle, tmp_path):
         f"{tmp_path}/place/tables",
         f"{tmp_path}/place/checkpoints",
     )
+    assert environment.folders == {"out": f"{tmp_path}/place/folders/out"}
     assert environment.sources == {
         "orders": FileSource(kind="files", format="json", path=f"{tmp_path}/data"),
         "ticks": fast,
