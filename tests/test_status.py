@@ -7,9 +7,15 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
+import pytest
+
+from headrace import stops
+from headrace.config.load import load_bundle
+from headrace.errors import DataError, StepError
 from headrace.progress import Event, Recorder, events_file
-from headrace.status import status_of
+from headrace.status import status_of, stop_run
 
 
 def record(directory, *whats):
@@ -74,3 +80,29 @@ def test_a_process_of_somebody_else_counts_as_running(tmp_path, monkeypatch):
     record(tmp_path, ["run started"])
     monkeypatch.setattr("os.kill", lambda process, number: (_ for _ in ()).throw(PermissionError))
     assert status_of(tmp_path, "p", []).run.endswith(", process 1")
+
+
+def test_a_run_that_does_not_stop_in_time_is_told_and_keeps_the_request(write_bundle):
+    bundle = load_bundle(write_bundle({}))
+    record(bundle.directory, ["run started"])  # by this process, which watches for no request
+    said = []
+    with pytest.raises(StepError, match="pipeline 'p' has not stopped within 0 seconds: running since"):
+        stop_run(bundle, "p", within=0, say=said.append)
+    assert said == ["pipeline p: asked to stop at its batches' end …"]
+    assert Path(stops.request_file(bundle.environment, "p")).exists()
+
+
+def test_a_run_with_checkpoints_in_an_object_store_is_stopped_by_a_signal(write_bundle):
+    local = "engine: {kind: local}\ntables: {root: tables}\ncheckpoints: s3://b/c\nsources: {ticks: {kind: rate}}\n"
+    bundle = load_bundle(write_bundle({"conf/local.yml": local}))
+    record(bundle.directory, ["run started"])
+    with pytest.raises(DataError, match="pipeline 'p' cannot be asked to stop: running since") as error:
+        stop_run(bundle, "p", within=0, say=print)
+    assert "SIGTERM" in error.value.problems[0].fix
+
+
+def test_a_pipeline_that_does_not_run_cannot_be_stopped(write_bundle):
+    bundle = load_bundle(write_bundle({}))
+    with pytest.raises(DataError, match="pipeline 'p' is not running in environment 'local': never run"):
+        stop_run(bundle, "p", within=0, say=print)
+    assert not Path(stops.request_file(bundle.environment, "p")).exists()

@@ -65,7 +65,14 @@ def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str
             where=str(bundle.directory),
             fix=f"start it: headrace run {pipeline} --env {bundle.environment.name}",
         )
-    stops.ask(Path(stops.request_file(bundle.environment, pipeline)), by=f"process {os.getpid()}")
+    request = stops.request_file(bundle.environment, pipeline)
+    if not request:
+        raise DataError(
+            f"pipeline {pipeline!r} cannot be asked to stop: {before.run}",
+            where=bundle.environment.checkpoints,
+            fix="send its process SIGTERM: a run looks for requests only where its checkpoints are files of a disk",
+        )
+    stops.ask(Path(request), by=f"process {os.getpid()}")
     say(f"pipeline {pipeline}: asked to stop at its batches' end …")
     until = time.monotonic() + within
     while (now := status_of(bundle.directory, pipeline, [])).is_running:

@@ -32,6 +32,7 @@ def request(by: str) -> bytes:
 
 def ask(file: Path, by: str) -> None:
     """Leaves a request."""
+    file.parent.mkdir(parents=True, exist_ok=True)  # the run may be so young that it has written nothing
     beside = file.with_name(f".{file.name}-{uuid.uuid4().hex}")
     beside.write_bytes(request(by))
     beside.replace(file)
