@@ -76,6 +76,37 @@ def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):
     assert [(event.step, event.rows) for event in events if event.rows] == [("land", 1), ("copy", 1)] * 2
 
 
+@pytest.mark.parametrize(("store", "leaves"), [("HDFSBacked", True), ("RocksDB", False)])
+def test_a_step_leaves_the_rounds_when_its_state_is_large_and_read_whole(flow, monkeypatch, store, leaves):
+    monkeypatch.setattr(rounds, "LARGE_STATE", 0)
+    flow.source("rows")
+    flow.feed("rows", {"id": "a", "at": "1970-01-01T00:01:00Z"})
+    provider = f"org.apache.spark.sql.execution.streaming.state.{store}StateStoreProvider"
+    flow.steps(f"""
+        land:
+          layer: bronze
+          reads:
+            rows: {{source: rows, schema: "id STRING, at TIMESTAMP", watermark: {{column: at, delay: 10 minutes}}}}
+          transform: headrace.transforms.bronze:deduplicate
+          with: {{keys: [id]}}
+          writes: {{table: landed}}
+          settings: {{{rounds.STATE_STORE}: {provider}}}
+        copy: {{layer: silver, reads: {{rows: {{table: landed}}}}, writes: {{table: copied}}}}
+        """)
+    beside = []
+
+    def watch(event):
+        if event.step == "copy" and event.batch == 0:
+            flow.feed("rows", {"id": "b", "at": "1970-01-01T00:01:00Z"})
+        elif event.step == "copy" and event.batch == 1:
+            beside.extend(query.name for query in flow.spark.streams.active if query.name != "flow.copy")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
+    assert beside == (["flow.land"] if leaves else [])
+    assert sorted(row["id"] for row in flow.read("copied")) == ["a", "b"]
+
+
 def test_a_window_that_a_round_leaves_open_is_closed_by_the_next(flow):
     flow.source("sales")
     flow.feed("sales", '{"at": "2026-03-01T12:00:10Z"}')
