@@ -53,6 +53,7 @@ def open_session(arguments: argparse.Namespace) -> SparkSession:
     if arguments.settings == "tuned":
         settings |= TUNED
         settings |= {"spark.sql.shuffle.partitions": arguments.cores, "spark.default.parallelism": arguments.cores}
+    settings |= dict(setting.split("=", 1) for setting in arguments.setting)
     builder = SparkSession.builder.appName("orders by hand")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -141,6 +142,7 @@ def main() -> None:
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--jars", required=True, help="class path of Delta")
     parser.add_argument("--java-options", default="")
+    parser.add_argument("--setting", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
 
     spark = open_session(arguments)

@@ -16,6 +16,12 @@ from figures import Figure, Section, middle, quantile
 from ground import Attempt, Ground
 
 NAMES = {"A": "headrace", "B": "by hand"}
+ON_DISK = {  # where one keeps a large state
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
 WARM = 60.0  # seconds of feeding before a window begins
 PATIENCE = 900.0
 
@@ -59,7 +65,7 @@ def measure(ground: Ground) -> Section:
     gold = {name: [age for window in own for age in window.gold] for name, own in windows.items()}
     ratios = [middle(ages["headrace"]) / middle(ages["by hand"]) for ages in (silver, gold)]
     cores = {name: middle([window.cores for window in own]) for name, own in windows.items()}
-    state = f", {ground.state:,} keys in bronze's state" if ground.state else ""
+    state = f", {ground.state:,} keys in bronze's state, in RocksDB" if ground.state else ""
     told = ", ".join(f"{minutes:g}" for minutes in dict.fromkeys(lengths))
     return Section(
         f"fresh: three steps at 100 rows a second, windows of {told} minutes{state}",
@@ -121,10 +127,12 @@ def _window(ground: Ground, name: str, stock: Stock, warm: float, seconds: float
 
 
 def _attempt(ground: Ground, name: str, data: Path) -> Attempt:
+    chosen = ON_DISK if ground.state else {}
     if name == "headrace":
-        return ground.headrace(ground.bundle("fresh", data), "orders", "--follow")
+        return ground.headrace(ground.bundle("fresh", data, settings=chosen), "orders", "--follow")
     # The same collector as Headrace's session, so that only the way of going round differs.
-    return ground.by_hand(data, "--follow", "--java-options=-XX:+UseParallelGC")
+    settings = [f"--setting={key}={value}" for key, value in chosen.items()]
+    return ground.by_hand(data, "--follow", "--java-options=-XX:+UseParallelGC", *settings)
 
 
 def _cpu(pid: int) -> float:

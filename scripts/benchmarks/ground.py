@@ -96,7 +96,14 @@ class Ground:
             make_sample(directory, orders=orders, **settings)
         return directory
 
-    def bundle(self, name: str, data: Path, files: Mapping[str, str] | None = None) -> Path:
+    def bundle(
+        self,
+        name: str,
+        data: Path,
+        files: Mapping[str, str] | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+    ) -> Path:
         """The repository's configuration in a directory of its own; `files` replace all of it."""
         root = self.fresh(name)
         if files is None:
@@ -109,6 +116,8 @@ class Ground:
         if self.memory:
             local = root / "conf" / "local.yml"
             local.write_text(re.sub(r"memory: \w+", f"memory: {self.memory}", local.read_text()))
+        if settings:
+            (root / "conf" / "local.yml").open("a").write(f"settings: {json.dumps(settings)}\n")
         (root / "data").symlink_to(data)
         return root
 
