@@ -26,7 +26,7 @@ def order(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
 
 def order_of_all(bundle: Bundle) -> tuple[Step, ...]:
     """The steps of all pipelines, each after those whose tables it reads."""
-    return _in_order(step for pipeline in bundle.pipelines.values() for step in pipeline.steps.values())
+    return _in_order(step for _, step in bundle.located_steps())
 
 
 def _in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -54,9 +54,7 @@ def upstream(step: Step, among: Iterable[Step]) -> tuple[str, ...]:
 
 def tables_read(bundle: Bundle) -> set[str]:
     """The names of all tables that some step of the bundle reads."""
-    return {
-        table for pipeline in bundle.pipelines.values() for step in pipeline.steps.values() for table in _read(step)
-    }
+    return {table for _, step in bundle.located_steps() for table in _read(step)}
 
 
 def _written(step: Step) -> tuple[str, ...]:

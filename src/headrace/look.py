@@ -45,9 +45,7 @@ class Look:
 
 def name_of(bundle: Bundle, table: str, *, quarantine: bool) -> str:
     """The table's name, or its quarantine's; it must be one that a step of the bundle writes."""
-    writers = {
-        name: step for p in bundle.pipelines.values() for step in p.steps.values() for name in step.tables_written
-    }
+    writers = {name: step for _, step in bundle.located_steps() for name in step.tables_written}
     base = table if table in writers else table.removesuffix(QUARANTINE)
     if base not in writers:
         raise ConfigurationError(f"no step writes a table {table!r}", fix=nearest(table, writers))

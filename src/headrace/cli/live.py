@@ -12,6 +12,7 @@ import click
 from headrace.config.models import Bundle
 from headrace.progress import Event, in_words
 
+COUNTED = ("rows", "late", "duplicates", "refused", "dropped")
 COLUMNS = (
     "step",
     "batch",
@@ -21,12 +22,8 @@ COLUMNS = (
     "behind",
     "watermark",
     "state rows",
-    "late",
-    "duplicates",
-    "refused",
-    "dropped",
+    *COUNTED[1:],
 )
-COUNTED = ("rows", "late", "duplicates", "refused", "dropped")
 
 
 class Live:
