@@ -40,23 +40,38 @@ def test_a_batch_is_told_with_all_its_counts(ran):
     assert count[-1].state_rows == 2  # minutes 9 and 10 are still open
 
 
+REPORT = {
+    "name": "p.s",
+    "runId": "r",
+    "batchId": 3,
+    "timestamp": "now",
+    "numInputRows": 10,
+    "processedRowsPerSecond": 5.0,
+    "batchDuration": 2000,
+    "sources": [],
+    "stateOperators": [],
+}
+
+
+def test_nothing_is_kept_of_a_query_that_has_ended(recorder, tmp_path):
+    recorder.expect("p.s", "s", str(tmp_path))
+    kept = vars(recorder)
+    sizes = []
+    for run in ("first", "second"):
+        for batch in (0, 1):
+            recorder.batch({**REPORT, "runId": run, "batchId": batch})
+        recorder.ended(run)
+        assert recorder.wait(run) == 20
+        sizes.append({name: len(value) for name, value in kept.items() if hasattr(value, "__len__")})
+    assert sizes[0] == sizes[1]
+
+
 def test_what_a_second_pass_counted_twice_is_halved():
-    report = {
-        "name": "p.s",
-        "runId": "r",
-        "batchId": 3,
-        "timestamp": "now",
-        "numInputRows": 10,
-        "processedRowsPerSecond": 5.0,
-        "batchDuration": 2000,
-        "sources": [],
-        "stateOperators": [],
-    }
     twice = progress.Counts(warned={"rule": 1}, passes=2)
-    stateless = progress._event(report, "s", twice, "p", "run", 8)
+    stateless = progress._event(REPORT, "s", twice, "p", "run", 8)
     assert (stateless.rows, stateless.rows_per_second, stateless.behind) == (5, 2.5, 8)
     operator = {"numRowsTotal": 6, "numRowsDroppedByWatermark": 2, "customMetrics": {"numDroppedDuplicateRows": 4}}
-    stateful = progress._event(report | {"stateOperators": [operator]}, "s", twice, "p", "run", None)
+    stateful = progress._event(REPORT | {"stateOperators": [operator]}, "s", twice, "p", "run", None)
     assert (stateful.rows, stateful.state_rows, stateful.late, stateful.duplicates) == (10, 3, 1, 2)
     assert stateful.behind is None
     assert (stateful.warned, stateful.batch, stateful.milliseconds) == ({"rule": 1}, 3, 2000)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from headrace import quality
 from headrace.config.models import Read, Rule, Step, Watermark
 from headrace.errors import ConfigurationError
+from headrace.rules import tests_of
 
 ROW = "id STRING, n INT, x DOUBLE, day DATE, who STRUCT<name: STRING>"
 
@@ -58,7 +59,7 @@ RULES = {
 @pytest.fixture(scope="module")
 def failed(rows):
     """The ids of the rows that each rule refuses, of all rules in one judgement."""
-    tests = [quality.rule_tests([Rule(**rule)])[0] for rule, _ in RULES.values()]
+    tests = [tests_of([Rule(**rule)])[0] for rule, _ in RULES.values()]
     answers = rows.select("id", *(test.failed.alias(str(at)) for at, test in enumerate(tests))).collect()
     return {name: [row["id"] for row in answers if row[str(at)]] for at, name in enumerate(RULES)}
 

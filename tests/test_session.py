@@ -9,9 +9,8 @@ import sys
 
 import pytest
 
-from headrace import session
-from headrace.config.models import DatabricksEngine, LocalEngine
-from headrace.session import LOCAL, log_file, open_session, opened
+from headrace.config.models import DatabricksEngine
+from headrace.session import LOCAL, open_session, opened
 
 REFUSED = """
 import socket
@@ -110,22 +109,3 @@ def test_a_users_settings_are_added_to_ours_where_they_are_lists(tmp_path):
     elsewhere = {**os.environ, "SPARK_HOME": str(tmp_path / "another-spark")}  # whose jars would not fit
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=elsewhere)
     assert (done.returncode, done.stdout) == (0, "user 1\n1\n"), done.stderr
-
-
-def test_the_logs_of_processes_that_are_gone_go_and_each_process_finds_its_own(spark, clean, tmp_path):
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    for day in range(10, 25):
-        (logs / f"spark-202601{day}T120000-{ended.pid}.log").touch()
-    lives = logs / f"spark-20260101T120000-{os.getppid()}.log"
-    lives.touch()
-    assert log_file(tmp_path) is None
-    own = logs / f"spark-20260102T120000-{os.getpid()}.log"
-    own.touch()
-    open_session(LocalEngine(kind="local"), name="test", directory=tmp_path)
-    kept = {file.name for file in logs.glob("*.log")}
-    assert len(kept) == session.KEPT_LOGS - 1 + 2  # a JVM that starts has its own beside them
-    assert {lives.name, own.name, f"spark-20260124T120000-{ended.pid}.log"} < kept
-    assert log_file(tmp_path) == own

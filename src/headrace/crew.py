@@ -13,8 +13,8 @@ from headrace import failures, sinks, steps
 from headrace.checkpoints.layout import spark_directory
 from headrace.config.models import Environment, Every, Setting, Trigger
 from headrace.errors import StepError, in_a_line
+from headrace.jvm import log_file
 from headrace.progress import Recorder
-from headrace.session import log_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,8 +55,7 @@ class Crew:
         while not _has_ended(query, within=LOOK):
             if self.stop.is_set():
                 _stop_at_batch_end(query)
-        self._judge(ready, query)
-        return self.recorder.rows_of(str(query.runId))
+        return self._judge(ready, query)
 
     def look_after(self, within: float = 0.0) -> None:
         """Notices queries that have ended; waits so many seconds for one of them."""
@@ -111,17 +110,18 @@ class Crew:
                 self.completed[name] = steps.prepare(self.spark, step, self.environment, note=note, to_come={})
         return self.completed[name]
 
-    def _judge(self, ready: steps.Prepared, query: StreamingQuery) -> None:
-        """What a failed query means for the others: its step says so in on_failure."""
-        self.recorder.wait(str(query.runId))
+    def _judge(self, ready: steps.Prepared, query: StreamingQuery) -> int:
+        """How many rows an ended query has read; if it has failed, its step's on_failure says what of the others."""
+        rows = self.recorder.wait(str(query.runId))
         error = query.exception()
         if error is None or (self.stop.is_set() and failures.is_interrupt(error)):
-            return
+            return rows
         failed = failures.step_error(ready.step, error, log_file(self.directory))
         self.recorder.say("step failed", ready.step.name, failed.problems[0].message)
         if ready.step.on_failure == "stop":
             raise failed
         self.failed[ready.step.name] = failed
+        return rows
 
 
 def _has_ended(query: StreamingQuery, *, within: float) -> bool:

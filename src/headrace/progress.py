@@ -91,13 +91,11 @@ class Recorder:
         """Records the begin or end of the run or of a step."""
         self._emit(Event(what, _now(), self._pipeline, self._run, os.getpid(), step, message=message))
 
-    def wait(self, run_id: str) -> None:
-        """Waits until all that the query reported has been recorded."""
+    def wait(self, run_id: str) -> int:
+        """Waits until all that the query reported has been recorded; how many rows it has read."""
         self._ended.setdefault(run_id, threading.Event()).wait(timeout=10)
-
-    def rows_of(self, run_id: str) -> int:
-        """How many rows the query has read in this run of it."""
-        return self._rows[run_id]
+        del self._ended[run_id]  # in rounds there are a hundred thousand queries a day
+        return self._rows.pop(run_id, 0)
 
     def state_rows(self, step: str) -> int:
         """How many rows the step's state held after its last batch."""

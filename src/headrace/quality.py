@@ -6,19 +6,14 @@ record and where it came from. Refused rows keep no event time, so that they can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from headrace.config.locate import nearest
 from headrace.config.models import Read, Rule, Step, milliseconds
-from headrace.errors import ConfigurationError, HeadraceError, Problem, in_a_line
-from headrace.graph import resolve
+from headrace.rules import Test, columns_of, names_of, require_columns, require_fitting, tests_of, told
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
 RAW, POSITION, MALFORMED = "_raw", "_position", "_malformed"
 ARRIVAL = (RAW, POSITION, MALFORMED)
@@ -26,119 +21,43 @@ VERDICT = "_headrace"
 UNIQUE = "_headrace_unique"
 
 
-@dataclass(frozen=True)
-class Test:
-    """One question asked of each row; `failed` is true for a row that does not pass."""
-
-    name: str
-    failed: Column
-    on_fail: str = "quarantine"
-
-
 def judge_arrivals(frame: DataFrame, read: Read) -> DataFrame:
     """Judges rows of an outside source; what it adds is only the verdict."""
     from pyspark.sql import functions as F
 
-    kept = [name for name in frame.columns if name not in ARRIVAL]
+    own = frame.drop(*ARRIVAL)
 
     def arrival(name: str, otherwise: Column) -> Column:
         return F.col(name) if name in frame.columns else otherwise
 
-    require_columns(frame, "the watermark", [read.watermark.column] if read.watermark else [])
-    require_columns(frame, "expect", _columns(read.expect))
+    require_columns(own, "the watermark", [read.watermark.column] if read.watermark else [])
+    require_columns(own, "expect", columns_of(read.expect))
     require_fitting(frame, read.expect)
     with told("expect"):
         judged = _judge(
             frame,
-            [*_event_time_tests(read), *rule_tests(read.expect)],
-            raw=arrival(RAW, F.to_json(F.struct(*kept))),
+            [*_event_time_tests(read), *tests_of(read.expect)],
+            raw=arrival(RAW, F.to_json(F.struct(*own.columns))),
             position=arrival(POSITION, F.lit(None).cast("string")),
             malformed=arrival(MALFORMED, F.lit(False)),
         )
     if read.watermark is not None:
         time = read.watermark.column
         judged = judged.withColumn(time, F.when(~is_bad(), F.col(time)))
-    return judged.select(*kept, VERDICT)
+    return judged.select(*own.columns, VERDICT)
 
 
 def judge_result(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Judges the rows that a transform returned."""
     from pyspark.sql import functions as F
 
-    require_columns(frame, "expect", _columns(rules))
+    if not rules:
+        return frame
+    own = frame.drop(VERDICT)
+    require_columns(own, "expect", columns_of(rules))
     with told("expect"):
-        tests = rule_tests(rules)
-        if not tests:
-            return frame
-        columns = [name for name in frame.columns if name != VERDICT]
-        raw = F.to_json(F.struct(*columns))
-        return _judge(frame, tests, raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
-
-
-@contextmanager
-def told(what: str) -> Iterator[None]:
-    """Says of which part of the configuration Spark complains: a column that is not there, a rule that raises."""
-    try:
-        yield
-    except HeadraceError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(
-            f"{what} cannot be applied: {in_a_line(error)}", fix="correct the columns and values that it names"
-        ) from error
-
-
-def require_columns(frame: DataFrame, what: str, wanted: Iterable[str]) -> None:
-    """Raises all columns that the frame lacks; of `person.name` the frame has to have `person`."""
-    own = [name for name in frame.columns if name not in (RAW, POSITION, MALFORMED, VERDICT)]
-    known = {name.lower() for name in own}
-    missing = [column for column in wanted if column.partition(".")[0].strip("`").lower() not in known]
-    if missing:
-        raise ConfigurationError.of(
-            Problem("", f"{what} names a column {column!r} that is not there", nearest(column, own))
-            for column in dict.fromkeys(missing)
-        )
-
-
-def require_fitting(frame: DataFrame, rules: Iterable[Rule]) -> None:
-    """Raises what would fail in a batch: values of another kind than their column, patterns that Java cannot read."""
-    problems: list[Problem] = []
-    for rule in rules:
-        for kind, chosen in (("between", rule.between), ("one_of", rule.one_of)):
-            for column, values in (chosen or {}).items():
-                with told("expect"):
-                    (field,) = frame.select(column).schema.fields
-                if wrong := _of_another_kind(field.dataType, values):
-                    message = f"{kind} compares {column!r}, which is {field.dataType.simpleString()}, with {wrong[0]!r}"
-                    problems.append(Problem("", message, f"write {wrong[1]}, or cast the column in a transform"))
-        for column, pattern in (rule.matches or {}).items():
-            if said := _unreadable(frame, pattern):
-                fix = "write it as Java's regular expressions are written"
-                problems.append(Problem("", f"matches {column!r}: {pattern!r} cannot be read: {said}", fix))
-    if problems:
-        raise ConfigurationError.of(problems)
-
-
-def _of_another_kind(column: DataType, values: Iterable[Any]) -> tuple[Any, str] | None:
-    """A value that Spark would cast the column to row by row, and fail; what to write instead."""
-    from pyspark.sql.types import NumericType, StringType
-
-    for kind, cast, instead in ((StringType, (int, float), "text, in quotes"), (NumericType, str, "numbers")):
-        wrong = [value for value in values if isinstance(column, kind) and isinstance(value, cast)]
-        if wrong:
-            return wrong[0], instead
-    return None
-
-
-def _unreadable(frame: DataFrame, pattern: str) -> str:
-    """What Java says of a pattern that is none; nothing where there is no way to Java."""
-    jvm = getattr(frame.sparkSession, "_jvm", None)
-    try:
-        if jvm is not None:
-            jvm.java.util.regex.Pattern.compile(pattern)
-    except Exception as error:
-        return in_a_line(error)
-    return ""
+        raw = F.to_json(F.struct(*own.columns))
+        return _judge(frame, tests_of(rules), raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
 
 
 def is_bad() -> Column:
@@ -163,17 +82,7 @@ def is_judged(frame: DataFrame) -> bool:
 def rule_names(step: Step) -> list[str]:
     """The names under which a step's refusals can be counted."""
     rules = [rule for read in step.reads.values() for rule in read.expect] + list(step.expect)
-    return [
-        "malformed",
-        "event time missing",
-        "event time in the future",
-        *(n for rule in rules for n in _names(rule)),
-    ]
-
-
-def rule_tests(rules: Iterable[Rule]) -> list[Test]:
-    """The tests that the `expect` entries ask for."""
-    return [test for rule in rules for test in _tests(rule)]
+    return ["malformed", "event time missing", "event time in the future", *names_of(rules)]
 
 
 def _event_time_tests(read: Read) -> list[Test]:
@@ -186,54 +95,6 @@ def _event_time_tests(read: Read) -> list[Test]:
     return [
         Test("event time missing", time.isNull()),
         Test("event time in the future", F.struct(time) > F.struct(limit)),
-    ]
-
-
-def _names(rule: Rule) -> list[str]:
-    if rule.not_null is not None:
-        return [f"not_null {column}" for column in rule.not_null]
-    if rule.between is not None:
-        return [f"between {column} {low} and {high}" for column, (low, high) in rule.between.items()]
-    if rule.one_of is not None:
-        return [f"one_of {column}" for column in rule.one_of]
-    if rule.matches is not None:
-        return [f"matches {column}" for column in rule.matches]
-    assert rule.rule is not None
-    return [f"rule {rule.rule.rpartition(':')[2]}"]
-
-
-def _columns(rules: Iterable[Rule]) -> Iterator[str]:
-    for rule in rules:
-        for named in (rule.not_null, rule.between, rule.one_of, rule.matches):
-            yield from named or ()
-
-
-def _tests(rule: Rule) -> list[Test]:
-    from pyspark.sql import Column
-    from pyspark.sql import functions as F
-
-    if rule.not_null is not None:
-        failed = [F.col(column).isNull() for column in rule.not_null]
-    elif rule.between is not None:
-        failed = [~F.col(column).between(low, high) for column, (low, high) in rule.between.items()]
-    elif rule.one_of is not None:
-        failed = [~F.col(column).isin(*values) for column, values in rule.one_of.items()]
-    elif rule.matches is not None:
-        # Java's $ also stands before a last line break.
-        failed = [~F.col(column).rlike(rf"\A(?:{pattern})\z") for column, pattern in rule.matches.items()]
-    else:
-        assert rule.rule is not None
-        passed = resolve(rule.rule)()
-        if not isinstance(passed, Column):
-            raise ConfigurationError(
-                f"rule {rule.rule} returned a {type(passed).__name__}",
-                fix="return a Column that is true for a good row",
-            )
-        failed = [~passed]
-    # Only not_null fails on null: an unknown answer is no failure.
-    return [
-        Test(name, F.coalesce(test, F.lit(False)), rule.on_fail)
-        for name, test in zip(_names(rule), failed, strict=True)
     ]
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace import archive, jars, java
+from headrace import archive, jars, java, jvm
 from headrace.config.models import Bundle, DatabricksEngine, Engine, LocalEngine, Setting, SparkEngine
 from headrace.errors import ConfigurationError, SetupError, in_a_line
-from headrace.processes import is_alive
+from headrace.jvm import LOOPBACK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +22,6 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-LOOPBACK = "127.0.0.1"
 EVERYWHERE = {"spark.sql.session.timeZone": "UTC", "spark.scheduler.mode": "FAIR"}
 
 # With these a Delta micro-batch of 100 rows takes 0.4 s instead of 4.1 s (2 cores, Spark 4.2.0, Delta 4.4.0).
@@ -51,18 +48,7 @@ LISTS = {
     "spark.driver.extraClassPath": os.pathsep,
     "spark.driver.extraJavaOptions": " ",
 }
-LOG4J = """\
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = File
-appender.file.name = file
-appender.file.fileName = {log}
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
-"""
 TAKEN = re.compile(r"BindException: (?:Failed to bind to /)?([^!\n]+)")
-KEPT_LOGS = 10
-EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
 
 
 def open_session(
@@ -95,14 +81,14 @@ def open_session(
     else:
         conf = EVERYWHERE | DELTA | _cluster(engine)
     conf = _with(conf, chosen)
-    log = _start_jvm(conf, directory)
+    log = jvm.start(conf, directory)
     builder = SparkSession.builder.appName(name)
     for key, value in conf.items():
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
     except Exception as error:
-        if taken := TAKEN.search(f"{error}\n{_text(log)}"):  # of which Spark's JVM may have died
+        if taken := TAKEN.search(f"{error}\n{jvm.text(log)}"):  # of which Spark's JVM may have died
             fix = "choose another port in the settings, or end what holds it"
             raise SetupError(f"a port is taken: {taken[1]}", where=str(log), fix=fix) from error
         message = f"Spark did not start: {in_a_line(error)}"
@@ -137,24 +123,8 @@ def opened(bundle: Bundle, *, name: str, ends: bool = True, record: bool = False
 
 def close_session(spark: SparkSession) -> None:
     """Stops Spark and waits until its JVM is gone, so that nothing of the run is left behind."""
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway
     spark.stop()
-    process = getattr(gateway, "proc", None)
-    if gateway is not None and process is not None:
-        gateway.shutdown()
-        process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=60)
-        SparkContext._gateway = SparkContext._jvm = None
-        archive.keep(whole=process.poll() == 0)
-
-
-def log_file(directory: Path) -> Path | None:
-    """The log of this process's Spark under the directory."""
-    logs = sorted((directory / "logs").glob(f"spark-*-{os.getpid()}.log"))
-    return logs[-1] if logs else None
+    archive.keep(whole=jvm.end() == 0)
 
 
 def _require_pyspark() -> None:
@@ -232,52 +202,5 @@ def _cluster(engine: SparkEngine) -> dict[str, str]:
     return conf | {"spark.driver.host": LOOPBACK} if f"//{LOOPBACK}:" in engine.master else conf
 
 
-def _start_jvm(conf: Mapping[str, str], directory: Path) -> Path:
-    """Starts the JVM with everything that it says in a log file instead of the terminal."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-
-    logs = directory / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
-    for old in sorted(logs.glob("spark-*.log"))[: -KEPT_LOGS + 1]:
-        if not is_alive(int(old.stem.rpartition("-")[2])):  # a stream may go on for weeks
-            old.unlink(missing_ok=True)
-    log = logs / f"spark-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
-    properties = logs / "log4j2.properties"
-    properties.write_text(LOG4J.format(log="${sys:headrace.log}"))
-    java_options = conf.get("spark.driver.extraJavaOptions", "")
-    java_options += f" -Dlog4j2.configurationFile=file:{properties} -Dheadrace.log={log}"
-    launch = SparkConf(loadDefaults=False).setAll([*conf.items()])
-    launch.set("spark.driver.extraJavaOptions", java_options.strip())
-    if SparkContext._gateway is not None:
-        return log_file(directory) or log
-    if conf.get("spark.driver.host") == LOOPBACK:
-        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
-    with log.open("ab") as sink:
-        try:
-            gateway = launch_gateway(
-                launch,  # type: ignore[no-untyped-call]
-                popen_kwargs={"stdout": sink, "stderr": sink},
-            )
-        except Exception as error:
-            raise SetupError(
-                f"the JVM did not start: {_last_line(log) or in_a_line(error)}",
-                where=str(log),
-                fix="the log named above says more; `headrace doctor` looks at Java and memory",
-            ) from error
-    SparkContext._ensure_initialized(gateway=gateway)
-    return log
-
-
 def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
-
-
-def _text(log: Path) -> str:
-    return log.read_text(errors="replace") if log.exists() else ""
-
-
-def _last_line(log: Path) -> str:
-    told = _text(log).splitlines()
-    lines = [line for line in told if line.strip() and not line.startswith(EPILOGUE)]
-    return lines[-1] if lines else ""

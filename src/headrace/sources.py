@@ -14,15 +14,15 @@ from headrace.config.judging import is_judged
 from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source, Step
 from headrace.errors import ConfigurationError, DataError, HeadraceError, in_a_line
 from headrace.graph import resolve
+from headrace.records import CORRUPT, parse_json
+from headrace.rules import require_columns, told
 from headrace.tables import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-CORRUPT, END = "_corrupt_record", "_end"
 BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"  # as Spark's batch reader has it
-NOT_DATA = {"value", quality.RAW, quality.POSITION}
 
 
 def open_inputs(
@@ -96,8 +96,8 @@ def _stand_in(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
 def _late_by(frame: DataFrame, read: Read) -> DataFrame:
     if read.watermark is None:
         return frame
-    quality.require_columns(frame, "the watermark", [read.watermark.column])
-    with quality.told("the watermark"):
+    require_columns(frame, "the watermark", [read.watermark.column])
+    with told("the watermark"):
         return frame.withWatermark(read.watermark.column, read.watermark.delay)
 
 
@@ -157,7 +157,7 @@ def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -
         whole = str(source.options.get("multiLine", "")).lower() == "true"
         lines = reader.options(wholetext=str(whole).lower()).format("text").load(source.path)
         lines = lines.withColumns({quality.RAW: F.col("value"), quality.POSITION: position})
-        return _parse_json(lines.where(F.trim("value") != ""), schema, source.options, whole=whole)
+        return parse_json(lines.where(F.trim("value") != ""), schema, source.options, whole=whole)
     if source.format == "csv" and schema is not None:
         with_corrupt = type(schema)([*schema.fields]).add(CORRUPT, StringType())
         # Spark maps columns by place whatever the header says, unless told to compare them (4.2.0).
@@ -195,7 +195,7 @@ def _kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) 
         return records.select("value", F.base64("value").alias(quality.RAW), position)
     value = F.col("value").cast("string")
     lines = records.select(value.alias("value"), value.alias(quality.RAW), position)
-    return lines if source.format == "text" or schema is None else _parse_json(lines, schema, source.options)
+    return lines if source.format == "text" or schema is None else parse_json(lines, schema, source.options)
 
 
 def _rate(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
@@ -207,49 +207,3 @@ OPENERS: dict[str, Callable[[SparkSession, Any, StructType | None], DataFrame]] 
     "kafka": _kafka,
     "rate": _rate,
 }
-
-
-def _parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any], *, whole: bool = False) -> DataFrame:
-    """One object a line, parsed inside a list with a field after it: Spark 4.2.0 overlooks what follows an object.
-
-    Of a whole file, it may be a list of objects: if one cannot be read, the file is refused as one record.
-    """
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
-
-    wrapped = StructType().add("r", ArrayType(schema)).add(END, IntegerType()).add(CORRUPT, StringType())
-    value = F.col("value")
-    if whole:
-        inside = F.regexp_replace(value, r"\A\s*\[|\]\s*\z", "")
-        value = F.when(value.rlike(r"(?s)\A\s*\[.*\]\s*\z"), inside).otherwise(value)
-    text = F.concat(F.lit('{"r":['), value, F.lit(f'],"{END}":1}}'))
-    strict = {
-        "columnNameOfCorruptRecord": CORRUPT,
-        "allowNonNumericNumbers": "false",
-        "allowSingleQuotes": "false",
-    }
-    parse = F.from_json(text, wrapped, {**strict, **{key: str(value) for key, value in options.items()}})
-    partitions = [name for name in lines.columns if name not in NOT_DATA]
-    parsed = lines.select(*partitions, quality.RAW, quality.POSITION, parse.alias("_parsed"))
-    malformed = F.col(f"_parsed.{CORRUPT}").isNotNull() | F.col(f"_parsed.{END}").isNull()
-    if whole:
-        parsed = parsed.where(malformed | (F.size("_parsed.r") > 0))
-        record = F.explode_outer("_parsed.r")
-    else:
-        malformed = malformed | F.coalesce(F.size("_parsed.r") != 1, F.lit(True))
-        record = F.get("_parsed.r", F.lit(0))
-    parsed = parsed.select(
-        *partitions, quality.RAW, quality.POSITION, record.alias("_record"), malformed.alias(quality.MALFORMED)
-    )
-    malformed = F.col(quality.MALFORMED) | F.col("_record").isNull()
-    # What the directory says goes before what the record says, as in Spark's own formats.
-    fields = [
-        (
-            F.col(f"`{field.name}`").cast(field.dataType)
-            if field.name in partitions
-            else F.col(f"_record.`{field.name}`")
-        ).alias(field.name)
-        for field in schema.fields
-    ]
-    others = [name for name in partitions if name not in schema.names]
-    return parsed.select(*fields, *others, quality.RAW, quality.POSITION, malformed.alias(quality.MALFORMED))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace import quality, sinks, sources
+from headrace import quality, rules, sinks, sources
 from headrace.batches import BatchWriter, Counts
 from headrace.config.judging import DEDUPLICATE, QUARANTINE
 from headrace.config.models import Environment, Setting, Step
@@ -51,10 +51,10 @@ def prepare(
     if sinks.batch_transform(step):
         good = _call(step, _without_verdict(inputs))
     quality.judge_result(good, step.expect)  # in the batches it would come too late
-    quality.require_fitting(good, step.expect)
+    rules.require_fitting(good, step.expect)
     for at, sink in enumerate(step.writes, 1):
         named = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by, *sink.cluster_by]
-        quality.require_columns(good, f"sink {at}", named)
+        rules.require_columns(good, f"sink {at}", named)
     refuse_unsupported(frame, step)
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, environment, judged=judged)

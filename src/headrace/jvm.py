@@ -1,0 +1,105 @@
+"""Starts and ends the JVM that Spark runs in; what it says goes into a log file instead of the terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from headrace.errors import SetupError, in_a_line
+from headrace.processes import is_alive
+
+LOOPBACK = "127.0.0.1"
+LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = {size}
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+KEPT_LOGS = 10
+LOG_SIZE = "64MB"  # then it is set aside, and the one set aside before goes
+EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
+
+
+def start(conf: Mapping[str, str], directory: Path) -> Path:
+    """Starts the JVM with everything that it says in a log file instead of the terminal."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    logs = directory / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    for old in sorted(logs.glob("spark-*.log"))[: -KEPT_LOGS + 1]:
+        if not is_alive(int(old.stem.rpartition("-")[2])):  # a stream may go on for weeks
+            for file in (old, old.with_suffix(".log.1")):
+                file.unlink(missing_ok=True)
+    log = logs / f"spark-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+    properties = logs / "log4j2.properties"
+    properties.write_text(LOG4J.format(log="${sys:headrace.log}", size=LOG_SIZE))
+    java_options = conf.get("spark.driver.extraJavaOptions", "")
+    java_options += f" -Dlog4j2.configurationFile=file:{properties} -Dheadrace.log={log}"
+    launch = SparkConf(loadDefaults=False).setAll([*conf.items()])
+    launch.set("spark.driver.extraJavaOptions", java_options.strip())
+    if SparkContext._gateway is not None:
+        return log_file(directory) or log
+    if conf.get("spark.driver.host") == LOOPBACK:
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    with log.open("ab") as sink:
+        try:
+            gateway = launch_gateway(
+                launch,  # type: ignore[no-untyped-call]
+                popen_kwargs={"stdout": sink, "stderr": sink},
+            )
+        except Exception as error:
+            raise SetupError(
+                f"the JVM did not start: {_last_line(log) or in_a_line(error)}",
+                where=str(log),
+                fix="the log named above says more; `headrace doctor` looks at Java and memory",
+            ) from error
+    SparkContext._ensure_initialized(gateway=gateway)
+    return log
+
+
+def end() -> int | None:
+    """Waits until the JVM is gone, so that nothing of the run is left behind; its exit code, if it was ours."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return None
+    gateway.shutdown()
+    process.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=60)
+    SparkContext._gateway = SparkContext._jvm = None
+    code: int | None = process.poll()
+    return code
+
+
+def log_file(directory: Path) -> Path | None:
+    """The log of this process's Spark under the directory."""
+    logs = sorted((directory / "logs").glob(f"spark-*-{os.getpid()}.log"))
+    return logs[-1] if logs else None
+
+
+def text(log: Path) -> str:
+    """What the JVM has said so far."""
+    return log.read_text(errors="replace") if log.exists() else ""
+
+
+def _last_line(log: Path) -> str:
+    told = text(log).splitlines()
+    lines = [line for line in told if line.strip() and not line.startswith(EPILOGUE)]
+    return lines[-1] if lines else ""
