@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,8 @@ def test_a_step_leaves_the_rounds_when_its_state_is_large_and_read_whole(flow, m
         copy: {{layer: silver, reads: {{rows: {{table: landed}}}}, writes: {{table: copied}}}}
         """)
     beside = []
+    scratch = Path(flow.spark.conf.get("spark.local.dir"))
+    opened = set(scratch.glob("spark-*/StateStoreId*"))
 
     def watch(event):
         if event.step == "copy" and event.batch == 0:
@@ -104,6 +107,8 @@ def test_a_step_leaves_the_rounds_when_its_state_is_large_and_read_whole(flow, m
 
     runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
     assert beside == (["flow.land"] if leaves else [])
+    still = set(scratch.glob("spark-*/StateStoreId*")) - opened
+    assert len(still) <= 2  # those of the first run, which was no round: one for each partition
     assert sorted(row["id"] for row in flow.read("copied")) == ["a", "b"]
 
 

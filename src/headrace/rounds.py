@@ -3,7 +3,7 @@
 Against queries that run freely side by side, a row is in silver and in gold in about half the time (2 cores): no two
 steps fight for the cores, and each batch takes all that has come meanwhile. Each start loads the step's state, though.
 Spark's own store reads all of it into memory, so there a step whose state has grown large leaves the loop, and goes on
-by itself. RocksDB opens files: with a million keys a row is in silver after 1.9 s, with none after 1.6 (4.2.0).
+by itself. RocksDB opens files, and closes them after the turn: else all that a minute's rounds have opened stays open.
 
 A run over few rows spends its time on making ready, so it is told to generate no code; and while more has come, the
 batch without rows that closes windows is left to the next round, whose rows close them. With both a row is in silver
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from headrace.config.models import Environment, FileSource, LocalEngine, Setting, Step
 from headrace.crew import Crew
 from headrace.lag import arrivals
+from headrace.leftovers import Leftovers
 from headrace.steps import Prepared
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 FEW = 5_000  # rows of a run; generated code is worth its making from about twice as many
 NO_CODE: Mapping[str, Setting] = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 NO_CLOSING: Mapping[str, Setting] = {"spark.sql.streaming.noDataMicroBatches.enabled": False}
+CLOSED_AFTER: Mapping[str, Setting] = {"spark.sql.streaming.stateStore.unloadOnCommit": True}
 
 
 def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
     """Goes round until told to stop."""
     together = [ready for ready in ending if ready.step.name not in crew.failed]
+    leftovers = Leftovers(crew.spark)
     seen: dict[str, Arrived] = {}
     rows: dict[str, int] = {}
     moved = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
@@ -52,15 +55,17 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
             if crew.recorder.state_rows(name):  # else there is nothing to close, and no directory to list for it
                 now = {other.step.name: _arrived(other, crew.environment) for other in together}
                 closing = NO_CLOSING if has_more(seen, now) else {}
-            rows[name] = crew.run_to_end(ready, {**few, **closing})
+            by_files = not loads_all_state(ready.step, crew.spark)
+            rows[name] = crew.run_to_end(ready, {**few, **closing, **(CLOSED_AFTER if by_files else {})})
             if rows[name]:
                 moved |= set(ready.step.tables_written)
             if name in crew.failed:  # and its on_failure lets the others go on
                 together.remove(ready)
-            elif crew.recorder.state_rows(name) > LARGE_STATE and loads_all_state(ready.step, crew.spark):
+            elif crew.recorder.state_rows(name) > LARGE_STATE and not by_files:
                 together.remove(ready)
                 crew.go(ready, "default")
         crew.look_after()
+        leftovers.clear()
         if not moved:
             crew.stop.wait(IDLE)
 
