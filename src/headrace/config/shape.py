@@ -8,8 +8,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headrace.config import models
 from headrace.config.locate import KeyPath, Lines, in_words, nearest
+from headrace.config.models import kinds
 from headrace.errors import Problem
 
 M = TypeVar("M", bound=BaseModel)
@@ -124,7 +124,7 @@ def _said(detail: ErrorDetails) -> tuple[str, str]:
 
 def _pattern(pattern: str, value: Any) -> tuple[str, str]:
     for name, said in PATTERNS.items():
-        if any(getattr(part, "pattern", None) == pattern for part in get_args(getattr(models, name))):
+        if any(getattr(part, "pattern", None) == pattern for part in get_args(getattr(kinds, name))):
             return f"{shown(value)} {said[0]}", said[1]
     return f"{shown(value)} is not of the form {pattern}", "write it in that form"
 

@@ -1,0 +1,53 @@
+"""The configuration as frozen values: what a bundle's YAML files may say, and nothing else.
+
+Names, line numbers and messages are the loader's; these classes only say which keys and types there are.
+"""
+
+from headrace.config.models.bundle import Bundle
+from headrace.config.models.environment import (
+    DatabricksEngine,
+    Engine,
+    Environment,
+    Every,
+    FileSource,
+    KafkaSource,
+    LocalEngine,
+    RateSource,
+    Secret,
+    Security,
+    Source,
+    SparkEngine,
+    Tables,
+    Topic,
+    Trigger,
+)
+from headrace.config.models.kinds import Setting, milliseconds
+from headrace.config.models.pipeline import Layer, Pipeline, Read, Rule, Sink, Step, Watermark
+
+__all__ = [
+    "Bundle",
+    "DatabricksEngine",
+    "Engine",
+    "Environment",
+    "Every",
+    "FileSource",
+    "KafkaSource",
+    "Layer",
+    "LocalEngine",
+    "Pipeline",
+    "RateSource",
+    "Read",
+    "Rule",
+    "Secret",
+    "Security",
+    "Setting",
+    "Sink",
+    "Source",
+    "SparkEngine",
+    "Step",
+    "Tables",
+    "Topic",
+    "Trigger",
+    "Watermark",
+    "milliseconds",
+]

@@ -1,0 +1,49 @@
+"""A bundle as a frozen value: all that its files say, for one environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import Field
+
+from headrace.config.jobs import Job, Target
+from headrace.config.locate import Lines
+from headrace.config.models.environment import Environment
+from headrace.config.models.kinds import Model
+from headrace.config.models.pipeline import Pipeline, Step
+
+
+class Bundle(Model):
+    """Everything that the files of one bundle say, for one environment."""
+
+    root: str
+    name: str
+    pipelines: dict[str, Pipeline]
+    environment: Environment
+    targets: dict[str, Target] = {}
+    jobs: dict[str, tuple[Job, ...]] = Field(default={}, repr=False)  # by target
+    lines: dict[str, Lines] = Field(default={}, exclude=True, repr=False)
+
+    @property
+    def directory(self) -> Path:
+        """Where runs keep events and logs: in the bundle; beside the checkpoints where that is a release."""
+        engine = self.environment.engine
+        if engine.kind == "databricks" or (engine.kind == "spark" and engine.releases):
+            return Path(self.environment.checkpoints) / ".headrace"
+        return Path(self.root) / ".headrace" / self.environment.name
+
+    def where(self, pipeline: str, *path: str | int) -> str:
+        """file:line of a key of a pipeline's file."""
+        return self.lines_of(pipeline).where(*path)
+
+    def lines_of(self, pipeline: str) -> Lines:
+        """The lines of a pipeline's file."""
+        file = f"conf/pipelines/{pipeline}.yml"
+        return self.lines.get(file, Lines(file))
+
+    def located_steps(self) -> Iterator[tuple[Lines, Step]]:
+        """All steps of all pipelines, each with the lines of its file."""
+        for pipeline in self.pipelines.values():
+            for step in pipeline.steps.values():
+                yield self.lines_of(pipeline.name), step
