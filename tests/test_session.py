@@ -80,6 +80,13 @@ def test_a_local_session_is_tuned(spark):
     assert conf.get("spark.scheduler.mode") == "FAIR"
 
 
+def test_a_local_session_writes_no_checksum_files(spark, tmp_path):
+    spark.range(3).write.format("delta").save(str(tmp_path / "table"))
+    written = [file.name for file in (tmp_path / "table").rglob("*") if file.is_file()]
+    assert f"{0:020}.json" in written
+    assert [name for name in written if name.startswith(".")] == []
+
+
 def test_a_session_that_is_there_is_used_and_stays(flow, clean):
     flow.source("lines", "text")
     flow.steps("lines: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: lines}}")
