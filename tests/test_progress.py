@@ -77,6 +77,13 @@ def test_what_a_second_pass_counted_twice_is_halved():
     assert (stateful.warned, stateful.batch, stateful.milliseconds) == ({"rule": 1}, 3, 2000)
 
 
+def test_a_watermark_that_is_still_to_come_is_none():
+    told = {"1970-01-01T00:00:00.000Z": None, "2026-01-01T12:09:00.000Z": "2026-01-01T12:09:00.000Z"}
+    for reported, watermark in told.items():
+        report = REPORT | {"eventTime": {"watermark": reported}}
+        assert progress._event(report, "s", progress.Counts(), "p", "run", None).watermark == watermark
+
+
 def test_queries_of_others_are_not_recorded(recorder, tmp_path):
     recorder.batch({"name": "another"})
     assert not list(read_events(tmp_path, "p"))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROTATE_AT = 16 << 20
+NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # as Spark reports one that is still to come
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,7 @@ def _now() -> str:
 
 def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run: str, lag: int | None) -> Event:
     operators = report["stateOperators"]
+    watermark = report.get("eventTime", {}).get("watermark")
     # A plan that ran twice for one batch has read its rows twice, or with state, which it takes up after the shuffle,
     # counted everything in the state twice (Spark 4.2.0).
     readings = 1 if operators else counts.passes
@@ -191,7 +193,7 @@ def _event(report: dict[str, Any], step: str, counts: Counts, pipeline: str, run
         rows_per_second=round((report.get("processedRowsPerSecond") or 0.0) / readings, 1),
         milliseconds=report.get("batchDuration", 0),
         behind=lag,
-        watermark=report.get("eventTime", {}).get("watermark"),
+        watermark=None if watermark == NO_WATERMARK else watermark,
         state_rows=of_state(lambda operator: operator["numRowsTotal"]),
         late=of_state(lambda operator: operator["numRowsDroppedByWatermark"]),
         duplicates=of_state(lambda operator: operator.get("customMetrics", {}).get("numDroppedDuplicateRows", 0)),

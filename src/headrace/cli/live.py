@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -13,17 +13,7 @@ from headrace.config.models import Bundle
 from headrace.progress import Event, in_words
 
 COUNTED = ("rows", "late", "duplicates", "refused", "dropped")
-COLUMNS = (
-    "step",
-    "batch",
-    "rows",
-    "rows/s",
-    "batch ms",
-    "behind",
-    "watermark",
-    "state rows",
-    *COUNTED[1:],
-)
+COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "behind", "watermark", "state")  # 80 wide with long step names
 
 
 class Live:
@@ -34,6 +24,7 @@ class Live:
         self._where = f"pipeline {pipeline}, environment {bundle.environment.name}"
         self._latest: dict[str, Event] = {}
         self._totals: dict[str, dict[str, int]] = {}
+        self._failures: dict[str, str] = {}
         self._table: Any = None
         self._wanted = table and sys.stdout.isatty()
 
@@ -57,6 +48,9 @@ class Live:
                 count = getattr(event, what)
                 totals[what] += sum(count.values()) if isinstance(count, dict) else count
             self._latest[event.step] = event
+            self._failures.pop(event.step, None)
+        elif event.step:
+            self._failures[event.step] = event.message
         if self._table is not None:
             self._table.update(self._as_table())
         elif event.what == "batch":
@@ -73,32 +67,35 @@ class Live:
             click.echo(self._summary())
 
     def _as_table(self) -> Any:
+        """A row for each step; below them what was counted besides rows, and what failed."""
+        from rich.console import Group
         from rich.table import Table
 
-        shown = Table(title=self._where)
-        for column in COLUMNS:
-            shown.add_column(column, justify="left" if column in ("step", "watermark") else "right")
+        shown = Table(title=self._where, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        for column in COLUMNS:  # where room is short, only a step's name goes on in the next line
+            justify: Literal["left", "right"] = "left" if column in ("step", "watermark") else "right"
+            shown.add_column(column, justify=justify, no_wrap=column != "step", overflow="fold")
         for step, event in self._latest.items():
-            totals = self._totals[step]
-            behind = "" if event.behind is None else str(event.behind)
             shown.add_row(
                 step,
                 str(event.batch),
-                str(totals["rows"]),
-                str(event.rows_per_second),
+                str(self._totals[step]["rows"]),
+                f"{event.rows_per_second:.0f}",
                 str(event.milliseconds),
-                behind,
-                event.watermark or "",
-                str(event.state_rows),
-                *(str(totals[what]) for what in COUNTED[1:]),
+                "" if event.behind is None else str(event.behind),
+                (event.watermark or "").partition(".")[0].replace("T", " "),
+                str(event.state_rows or ""),
             )
-        return shown
+        remarks = [f"{step}: {', '.join(told)}" for step in self._latest if (told := self._remarks(step))]
+        return Group(shown, *remarks, *(f"{step}: {message}" for step, message in self._failures.items()))
+
+    def _remarks(self, step: str) -> list[str]:
+        return [f"{count} {what}" for what, count in self._totals[step].items() if count and what != "rows"]
 
     def _summary(self) -> str:
         seconds = time.monotonic() - self._started
         lines = [f"{self._where}: done in {seconds:.1f} s"]
         for step, totals in self._totals.items():
-            rows = totals.pop("rows")
-            told = "".join(f", {count} {what}" for what, count in totals.items() if count)
-            lines.append(f"  {step}: {rows} rows in{told}")
+            told = [f"{totals['rows']} rows in", *self._remarks(step)]
+            lines.append(f"  {step}: {', '.join(told)}")
         return "\n".join(lines if self._totals else [*lines, "  nothing new to read"])
