@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import stops
+from headrace import progress, stops
 from headrace.config.load import load_bundle
 from headrace.errors import DataError, StepError
 from headrace.progress import Event, Recorder, events_file
@@ -29,6 +29,20 @@ def test_a_pipeline_that_never_ran(tmp_path):
     assert status.run == "never run"
     (step,) = status.steps
     assert (step.step, step.batches, step.rows, step.at, step.watermark, step.behind) == ("s", 0, 0, "", None, None)
+
+
+def test_a_run_that_goes_on_for_long_is_still_running(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "ROTATE_AT", 600)
+    recorder = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
+    recorder.say("run started")
+    (begun,) = progress.read_events(tmp_path, "p")
+    for number in range(9):
+        recorder.say("step failed", f"s{number}")
+    kept = [event.step for event in progress.read_events(tmp_path, "p") if event.step]
+    assert "s0" not in kept  # the oldest events are gone
+    status = status_of(tmp_path, "p", [])
+    assert status.is_running
+    assert status.run == f"running since {begun.at}, process {os.getpid()}"
 
 
 def test_a_run_that_ended_and_what_its_steps_did(ran):

@@ -63,6 +63,7 @@ class Recorder:
         self._ended: dict[str, threading.Event] = {}
         self._rows: Counter[str] = Counter()
         self._state_rows: Counter[str] = Counter()
+        self._begun: list[Event] = []
         self._writing = threading.Lock()
         file.parent.mkdir(parents=True, exist_ok=True)
         self._cut_off = file.exists() and not file.read_bytes().endswith(b"\n")  # by the death of the process before
@@ -90,7 +91,10 @@ class Recorder:
 
     def say(self, what: str, step: str = "", message: str = "") -> None:
         """Records the begin or end of the run or of a step."""
-        self._emit(Event(what, _now(), self._pipeline, self._run, os.getpid(), step, message=message))
+        event = Event(what, _now(), self._pipeline, self._run, os.getpid(), step, message=message)
+        self._emit(event)
+        if what == "run started":
+            self._begun.append(event)
 
     def wait(self, run_id: str) -> int:
         """Waits until all that the query reported has been recorded; how many rows it has read."""
@@ -120,13 +124,15 @@ class Recorder:
 
     def _emit(self, event: Event) -> None:
         with self._writing:
+            told = [event]
             if self._file.exists() and self._file.stat().st_size > ROTATE_AT:
                 self._file.replace(self._file.with_suffix(".1.jsonl"))
+                told = [*self._begun, event]  # who reads only this file knows that the run is going on
             with self._file.open("a") as lines:
                 if self._cut_off:
                     lines.write("\n")
                     self._cut_off = False
-                lines.write(json.dumps(asdict(event)) + "\n")
+                lines.writelines(json.dumps(asdict(one)) + "\n" for one in told)
         self._watch(event)
 
 

@@ -45,6 +45,7 @@ class Status:
 
     run: str
     is_running: bool
+    since: str  # what the steps have done is counted from there on: the oldest events go
     steps: list[StepStatus]
 
 
@@ -53,7 +54,9 @@ def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> Status:
     events = list(read_events(directory, pipeline))
     runs = [event for event in events if event.what.startswith("run ")]
     running = bool(runs) and runs[-1].what == "run started" and is_alive(runs[-1].process)
-    return Status(_in_words(runs[-1]) if runs else "never run", running, [_step(name, events) for name in steps])
+    run = _in_words(runs[-1]) if runs else "never run"
+    since = min((event.at for event in events if event.what == "batch"), default="")
+    return Status(run, running, since, [_step(name, events) for name in steps])
 
 
 def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str], None]) -> None:

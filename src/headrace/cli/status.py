@@ -37,6 +37,8 @@ def status(pipeline: str, environment: str, values: dict[str, str], start: Path,
         click.echo(json.dumps(asdict(found)))
         return
     click.echo(f"pipeline {pipeline}, environment {environment}: {found.run}")
+    if found.since:
+        click.echo(f"  counted since {found.since}")
     for step in found.steps:
         click.echo(f"  {step.step}: {', '.join(_told(step))}")
         if step.failure:
