@@ -42,11 +42,9 @@ def _compile(against: Sequence[Path], spark: Path, jar: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         compiled = sorted(Path(private).rglob("*.class"))
         if done.returncode != 0 or not compiled:
-            raise SetupError(
-                f"{SOURCE.name} cannot be compiled: {(done.stdout + done.stderr).strip().splitlines()[:1]}",
-                where=str(SOURCE),
-                fix="install headrace and pyspark anew",
-            )
+            said = (done.stdout + done.stderr).strip().partition("\n")[0]
+            fix = "install headrace and pyspark anew"
+            raise SetupError(f"{SOURCE.name} cannot be compiled: {said}", where=str(SOURCE), fix=fix)
         whole = Path(private, jar.name)
         with zipfile.ZipFile(whole, "w") as archive:
             for file in compiled:
