@@ -27,6 +27,8 @@ def test_it_is_compiled_once(spark_jars, tmp_path):
     assert list((tmp_path / "jars").iterdir()) == [jar]
     assert janino.table_log(spark_jars) == jar
     assert jar.stat() == made
+    jar.write_bytes(b"")  # the disk has lost it
+    assert janino.table_log(spark_jars).stat().st_size == made.st_size
 
 
 def test_another_source_is_another_jar(spark_jars, tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ def table_log(class_path: Sequence[Path]) -> Path:
     spark = Path(pyspark.__file__).parent / "jars"
     identity = "\n".join([SOURCE.read_text(encoding="utf-8"), pyspark.__version__, *(jar.name for jar in class_path)])
     jar = jars.cache() / "jars" / f"headrace-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jar"
-    if not jar.exists():
+    if not zipfile.is_zipfile(jar):
         _compile([*spark.glob("hadoop-client-api-*.jar"), *class_path], spark, jar)
     return jar
 
