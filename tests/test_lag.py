@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from headrace import lag
 from headrace.lag import arrivals, behind
 
 
@@ -68,5 +71,23 @@ def test_arrivals_change_with_each_file_and_are_unknown_elsewhere(tmp_path: Path
     told.append(arrivals(str(tmp_path)))
     assert told[0] == told[1]
     assert len({*told}) == 5
-    assert arrivals("s3://bucket/orders") is None
-    assert arrivals(str(tmp_path / "*")) is None
+    assert arrivals(f"file:{tmp_path}") == arrivals(f"file://{tmp_path}") == told[-1]
+    for elsewhere in ("s3://bucket/orders", "hdfs:/orders", str(tmp_path / "nowhere"), str(tmp_path / "*")):
+        assert arrivals(elsewhere) is None
+
+
+def test_arrivals_are_seen_behind_a_link_too(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere" / "a.json")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "linked").symlink_to(tmp_path / "elsewhere")
+    before = arrivals(str(tmp_path / "data"))
+    write(tmp_path / "elsewhere" / "b.json")
+    assert arrivals(str(tmp_path / "data")) != before
+
+
+def test_a_list_of_very_many_files_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lag, "MOST", 20)
+    write(tmp_path / "sources" / "0" / "9.compact", "v1\n" + "x" * 17)
+    assert not lag.is_long(str(tmp_path))
+    write(tmp_path / "sources" / "1" / "19.compact", "v1\n" + "x" * 18)
+    assert lag.is_long(str(tmp_path))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-MOST = 16 << 20  # bytes of a source's log that are worth reading after each batch
+MOST = 16 << 20  # bytes of a source's log that are worth reading after each batch: about 120,000 files
 
 
 def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
@@ -21,11 +22,17 @@ def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
     return sum(known) if known else None
 
 
-def arrivals(directory: str) -> int | None:
-    """A number that is another one when files have come or gone; None when the directory is not on this machine."""
-    if "://" in directory or _is_pattern(directory):
+def arrivals(place: str) -> int | None:
+    """A number that is another one when files have come or gone; None when it is no directory of this machine."""
+    directory = Path("/" + place[5:].lstrip("/") if place.startswith("file:") else place)
+    if _is_pattern(place) or not directory.is_dir():
         return None
-    return hash(frozenset(_files(Path(directory))))
+    return hash(frozenset(_files(directory)))
+
+
+def is_long(checkpoint: str) -> bool:
+    """Whether a query's list of the files that it has read is so long that each start takes long to read it."""
+    return any(log.stat().st_size > MOST for log in Path(checkpoint).glob("sources/*/*.compact"))
 
 
 def _is_pattern(path: str) -> bool:
@@ -41,7 +48,7 @@ def _of(source: Mapping[str, Any], log: Path) -> int | None:
         if kind == "FileStreamSource" and place.startswith("file:") and not _is_pattern(place):
             return max(0, sum(1 for _ in _files(directory)) - _read_so_far(log))
         if kind == "DeltaSource" and place.startswith("file:"):
-            return max(0, _newest_commit(directory) - _last_read(source["endOffset"]))
+            return _commits_after(_last_read(source["endOffset"]), directory)
     except (OSError, KeyError, TypeError, ValueError):  # nobody fails because a lag is not known
         return None
     return None
@@ -54,7 +61,7 @@ def _offsets(read: Mapping[str, Mapping[str, int]], latest: Mapping[str, Mapping
 
 
 def _files(directory: Path) -> Iterator[str]:
-    for here, folders, names in os.walk(directory):
+    for here, folders, names in os.walk(directory, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(("_", "."))]
         yield from (f"{here}/{name}" for name in names if not name.startswith(("_", ".")))
 
@@ -69,8 +76,11 @@ def _read_so_far(log: Path) -> int:
     return sum(len(file.read_text().splitlines()) - 1 for file in counted)
 
 
-def _newest_commit(table: Path) -> int:
-    return max(int(file.stem) for file in (table / "_delta_log").glob("*.json") if file.stem.isdigit())
+def _commits_after(version: int, table: Path) -> int:
+    if not table.is_dir():
+        raise FileNotFoundError(table)
+    log = table / "_delta_log"
+    return next(number for number in count() if not (log / f"{version + number + 1:020}.json").exists())
 
 
 def _last_read(offset: Mapping[str, Any]) -> int:
