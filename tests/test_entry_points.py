@@ -118,3 +118,15 @@ def test_a_layer_without_steps_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(sys, "argv", ["gold", "--pipeline", "ticks", "--env", "local", "--conf", str(bundle)])
     with pytest.raises(ConfigurationError, match="has no gold step"):
         jobs.gold()
+
+
+def test_a_function_that_is_not_there_is_said_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bundle = copy_bundle(tmp_path / "bundle")
+    pipeline = bundle / "conf" / "pipelines" / "orders.yml"
+    pipeline.write_text(pipeline.read_text().replace("headrace_shop.orders:revenue", "headrace_shop.orders:revenues"))
+    monkeypatch.setattr(sys, "argv", ["gold", "--pipeline", "orders", "--env", "local", "--conf", str(bundle)])
+    with pytest.raises(ConfigurationError, match=r"orders\.yml:\d+\n  fix: did you mean 'revenue'\?"):
+        jobs.gold()
+    assert not (bundle / ".headrace").exists()

@@ -13,7 +13,7 @@ import pytest
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle, Step
 from headrace.errors import ConfigurationError
-from headrace.graph import bind, check_transforms, order, resolve, unchecked, upstream
+from headrace.graph import bind, examine, order, require_functions, resolve, upstream
 
 REPOSITORY = Path(__file__).parents[1]
 WriteBundle = Callable[[Mapping[str, str | bytes | None]], Path]
@@ -170,6 +170,11 @@ BAD = {
 UNCHECKED = ("decorated", "assigned", "nested", "borrowed", "Table")
 
 
+def unchecked(bundle: Bundle) -> list[str]:
+    """The functions whose source does not show what they take, each as a sentence with its place."""
+    return [said for said in examine(Path(bundle.root), bundle.located_steps()) if isinstance(said, str)]
+
+
 def _written(keys: str) -> str:
     return f"  s: {{layer: bronze, {keys}, writes: {{table: s}}}}\n"
 
@@ -177,20 +182,21 @@ def _written(keys: str) -> str:
 @pytest.mark.parametrize("case", FITS)
 def test_a_function_that_fits(case: str, write_bundle: WriteBundle) -> None:
     bundle = _bundle(write_bundle, _written(FITS[case]))
-    assert check_transforms(bundle) == []
+    require_functions(bundle)
     assert unchecked(bundle) == []
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_a_function_that_does_not_fit(case: str, write_bundle: WriteBundle, golden: Golden) -> None:
-    problems = check_transforms(_bundle(write_bundle, _written(BAD[case])))
-    golden(f"graph/{case}", "\n".join(map(str, problems)))
+    with pytest.raises(ConfigurationError) as refused:
+        require_functions(_bundle(write_bundle, _written(BAD[case])))
+    golden(f"graph/{case}", str(refused.value))
 
 
 @pytest.mark.parametrize("name", UNCHECKED)
 def test_what_is_not_a_plain_def_is_said_to_be_unchecked(name: str, write_bundle: WriteBundle) -> None:
     bundle = _bundle(write_bundle, _written(f"reads: {{rows: {{table: a}}}}, transform: stream.steps:{name}"))
-    assert check_transforms(bundle) == []
+    require_functions(bundle)
     (note,) = unchecked(bundle)
     assert "unchecked" in note and f"stream.steps:{name}" in note
     assert note.startswith("conf/pipelines/p.yml:3")
@@ -206,32 +212,34 @@ def test_a_rule_that_is_not_a_plain_def_is_said_to_be_unchecked(write_bundle: Wr
 def test_a_module_that_makes_names_is_unchecked(module: str, write_bundle: WriteBundle) -> None:
     keys = 'reads: {rows: {source: orders, schema: "stream.steps:ANY"}}, transform: stream.steps:any, row_wise: true'
     bundle = _bundle(write_bundle, _written(keys), module)
-    assert check_transforms(bundle) == []
+    require_functions(bundle)
     assert len(unchecked(bundle)) == 1
 
 
 def test_a_name_bound_again_is_unchecked(write_bundle: WriteBundle) -> None:
     module = "def f(a): ...\nf = wrapped(f)\n"
     bundle = _bundle(write_bundle, _written("reads: {rows: {table: a}}, transform: stream.steps:f"), module)
-    assert check_transforms(bundle) == []
+    require_functions(bundle)
     assert len(unchecked(bundle)) == 1
 
 
 def test_a_module_that_is_not_python(write_bundle: WriteBundle, golden: Golden) -> None:
     bundle = _bundle(write_bundle, _written("reads: {rows: {table: a}}, transform: stream.steps:f"), "def f(:\n")
-    golden("graph/not_python", "\n".join(map(str, check_transforms(bundle))))
+    with pytest.raises(ConfigurationError) as refused:
+        require_functions(bundle)
+    golden("graph/not_python", str(refused.value))
 
 
 def test_a_module_that_python_has_built_in_is_unchecked(write_bundle: WriteBundle) -> None:
     bundle = _bundle(write_bundle, _written("reads: {rows: {table: a}}, transform: sys:exit"))
-    assert check_transforms(bundle) == []
+    require_functions(bundle)
     assert len(unchecked(bundle)) == 1
 
 
 def test_the_repository_fits_without_an_import() -> None:
     before = set(sys.modules)
     bundle = load_bundle(REPOSITORY)
-    assert check_transforms(bundle) == []
+    require_functions(bundle)
     assert unchecked(bundle) == []
     assert not {name for name in set(sys.modules) - before if name.split(".")[0] in ("pyspark", "headrace_shop")}
 

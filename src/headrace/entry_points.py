@@ -37,7 +37,7 @@ class _Arguments(argparse.ArgumentParser):
 
 
 def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
-    from headrace import runner, session
+    from headrace import graph, runner, session
     from headrace.config.load import find_root, load_bundle
     from headrace.progress import in_words
 
@@ -49,6 +49,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     if not only:
         raise ConfigurationError(f"pipeline {given.pipeline!r} has no {layer} step", fix="call `run`, or another layer")
     going_on = runner.goes_on(bundle, given.pipeline, only, follow=False, once=False)
+    graph.require_functions(bundle)
     with session.opened(bundle, name=given.pipeline, ends=not going_on, record=not going_on) as spark:
         runner.run(
             spark,

@@ -86,14 +86,11 @@ def find_mistakes(root: Path, environment: str | None = None, values: Mapping[st
     return Findings(reading, tuple(problems), tuple(note for note in said if isinstance(note, str)))
 
 
-def check_transforms(bundle: Bundle) -> list[Problem]:
-    """The functions and schemas that are not there, and the inputs and settings that do not fit them."""
-    return [said for said in examine(Path(bundle.root), bundle.located_steps()) if isinstance(said, Problem)]
-
-
-def unchecked(bundle: Bundle) -> list[str]:
-    """The transforms whose signature their source does not show, each as a sentence with its place."""
-    return [said for said in examine(Path(bundle.root), bundle.located_steps()) if isinstance(said, str)]
+def require_functions(bundle: Bundle) -> None:
+    """Raises the functions and schemas that are not there, and the inputs and settings that do not fit them."""
+    said = examine(Path(bundle.root), bundle.located_steps())
+    if wrong := [one for one in said if isinstance(one, Problem)]:
+        raise ConfigurationError.of(wrong)
 
 
 def examine(root: Path, steps: Iterable[tuple[Lines, Step]]) -> Iterator[Problem | str]:

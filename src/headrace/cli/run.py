@@ -30,7 +30,7 @@ def run(
 
     A run processes what is there and ends; its trigger in the environment's file or --follow makes it go on.
     """
-    from headrace import runner, session
+    from headrace import graph, runner, session
     from headrace.cli.live import Live
     from headrace.config.load import find_root, load_bundle
 
@@ -38,6 +38,7 @@ def run(
         raise click.UsageError("--follow and --once exclude each other")
     bundle = load_bundle(find_root(start), environment, values)
     going_on = runner.goes_on(bundle, pipeline, only, follow=follow, once=once)
+    graph.require_functions(bundle)
     with (
         Live(bundle, pipeline, table=going_on) as live,
         session.opened(bundle, name=pipeline, ends=not going_on, record=not going_on) as spark,

@@ -59,6 +59,8 @@ def _step(step: Step) -> Found:
         yield ("with",), "there is no transform that takes settings", "name a transform, or take 'with' out"
     if step.row_wise and step.transform in (None, DEDUPLICATE):
         yield ("row_wise",), "says something of a transform of your own only", "take it out"
+    if step.version != 1:
+        yield ("version",), "is not carried out by this version of Headrace", "take it out"
 
 
 def _read(read: Read) -> Found:
