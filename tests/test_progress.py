@@ -109,13 +109,14 @@ def test_lines_of_another_version_are_read_as_far_as_they_are_known(recorder, tm
 
 
 def test_a_long_file_is_set_aside_once(recorder, tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "ROTATE_AT", 600)
-    for number in range(6):
-        recorder.say("step failed", f"s{number}")
+    monkeypatch.setattr(progress, "ROTATE_AT", 1500)
+    recorder.expect("p.s", "s", str(tmp_path))
+    for number in range(20):
+        recorder.batch({**REPORT, "batchId": number})
     assert {file.name for file in (tmp_path / "events").iterdir()} == {"p.jsonl", "p.1.jsonl"}
-    kept = [event.step for event in read_events(tmp_path, "p")]
-    assert kept == [f"s{number}" for number in range(6)][-len(kept) :]
-    assert 3 <= len(kept) <= 6
+    kept = [event.batch for event in read_events(tmp_path, "p") if event.what == "batch"]
+    assert sorted(set(kept)) == list(range(kept[0], 20))
+    assert 10 < kept[0] < 18
 
 
 def test_whoever_watches_is_told_too(tmp_path):

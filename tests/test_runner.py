@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 
-from headrace import runner
+from headrace import crew, runner
 from headrace.checkpoints.lock import Lock
 from headrace.config.load import load_bundle
 from headrace.config.models import Every, LocalEngine
@@ -213,6 +214,123 @@ def test_steps_that_do_not_read_each_other_run_side_by_side_as_many_as_there_are
     assert max(map(len, at_work)) == 2
     assert not [together for together in at_work if together >= {"first", "last"}]
     assert [values(flow, table) for table in ("first", "second", "third", "last")] == [list("abc")] * 4
+
+
+def counted(rows, /):
+    """Counts in state of its own, which it forgets after an hour by the clock."""
+
+    def count(key, frames, state):
+        import pandas
+
+        total = sum(map(len, frames)) + (state.get[0] if state.exists else 0)
+        state.update((total,))
+        state.setTimeoutDuration(3_600_000)
+        yield pandas.DataFrame({"value": [key[0]], "total": [total]})
+
+    return rows.groupBy("value").applyInPandasWithState(
+        count, "value STRING, total INT", "total INT", "append", "ProcessingTimeTimeout"
+    )
+
+
+@pytest.mark.parametrize("trigger", ["available_now", "default"])
+def test_a_run_with_timers_ends_at_the_first_batch_without_rows(flow, trigger):
+    """Spark itself would do one batch after the other, without end."""
+    flow.source("lines", "text")
+    flow.steps(f"""
+        {LINES}
+        counts:
+          layer: silver
+          reads: {{lines: {{table: lines}}}}
+          transform: test_runner:counted
+          writes: {{table: counts}}
+        """)
+    for _ in range(2):
+        flow.feed("lines", "one")
+        runner.run(flow.spark, triggered(flow.bundle(), trigger), "flow", once=True)
+    assert sorted(row["total"] for row in flow.read("counts")) == [1, 2]
+    assert whats(flow) == ["run started", "run ended"] * 2
+
+
+BEGUN, GATE = threading.Event(), threading.Event()
+
+
+def held(rows, /):
+    """A row-wise transform whose batch waits."""
+    if not rows.isStreaming:
+        BEGUN.set()
+        GATE.wait(60)
+    return rows
+
+
+def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
+    asked, stop_at_batch_end = threading.Event(), crew._stop_at_batch_end
+
+    def stop(query):
+        asked.set()
+        stop_at_batch_end(query)
+
+    def tell():
+        BEGUN.wait(60)
+        os.kill(os.getpid(), signal.SIGTERM)
+        asked.wait(60)
+        GATE.set()
+
+    monkeypatch.setattr(crew, "_stop_at_batch_end", stop)
+    flow.source("lines", "text")
+    flow.feed("lines", "one")
+    flow.steps("""
+        lines:
+          layer: bronze
+          reads: {lines: {source: lines}}
+          transform: test_runner:held
+          row_wise: true
+          writes: {table: lines}
+        """)
+    teller = threading.Thread(target=tell)
+    teller.start()
+    runner.run(flow.spark, flow.bundle(), "flow")
+    teller.join()
+    spark = flow.directory / "checkpoints" / "flow" / "lines" / "1" / "spark"
+    begun, committed = ({file.name for file in (spark / log).glob("[0-9]*")} for log in ("offsets", "commits"))
+    assert begun == committed == {"0"}
+    assert (values(flow, "lines"), whats(flow)) == (["one"], ["run started", "run stopped"])
+
+
+def test_a_static_table_is_read_anew_for_each_batch(flow):
+    flow.source("rows")
+    flow.source("dims")
+    flow.feed("rows", {"k": "a"})
+    flow.feed("dims", {"k": "a", "v": "old", "at": 1})
+    flow.steps("""
+        dims:
+          layer: bronze
+          reads: {dims: {source: dims, schema: "k STRING, v STRING, at INT"}}
+          writes: {table: dims, mode: upsert, keys: [k], sequence: at}
+        land: {layer: bronze, reads: {rows: {source: rows, schema: k STRING}}, writes: {table: landed}}
+        join:
+          layer: silver
+          reads: {rows: {table: landed}, dims: {table: dims, static: true}}
+          transform: headrace.transforms.silver:join_static
+          with: {keys: [k], how: left}
+          writes: {table: joined}
+        """)
+    flow.run("dims")
+    joined = []
+
+    def watch(event):
+        if not event.rows:
+            return
+        if event.step == "dims":
+            flow.feed("rows", {"k": "a"})
+        elif event.step == "join":
+            joined.append(event.batch)
+            if len(joined) == 1:
+                flow.feed("dims", {"k": "a", "v": "new", "at": 2})
+            else:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    runner.run(flow.spark, triggered(flow.bundle(), "default"), "flow", watch=watch)
+    assert sorted(row["v"] for row in flow.read("joined")) == ["new", "old"]
 
 
 def test_a_step_that_another_run_has_is_refused_before_anything_is_written(flow):

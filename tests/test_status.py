@@ -31,18 +31,37 @@ def test_a_pipeline_that_never_ran(tmp_path):
     assert (step.step, step.batches, step.rows, step.at, step.watermark, step.behind) == ("s", 0, 0, "", None, None)
 
 
-def test_a_run_that_goes_on_for_long_is_still_running(tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "ROTATE_AT", 600)
+def test_a_run_that_goes_on_for_long_is_still_known(tmp_path, monkeypatch):
+    """The oldest events go, but what is the last of the run and of each step."""
+    monkeypatch.setattr(progress, "ROTATE_AT", 2500)
     recorder = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
     recorder.say("run started")
     (begun,) = progress.read_events(tmp_path, "p")
-    for number in range(9):
-        recorder.say("step failed", f"s{number}")
-    kept = [event.step for event in progress.read_events(tmp_path, "p") if event.step]
-    assert "s0" not in kept  # the oldest events are gone
-    status = status_of(tmp_path, "p", [])
-    assert status.is_running
-    assert status.run == f"running since {begun.at}, process {os.getpid()}"
+    report = {"runId": "r", "timestamp": "now", "numInputRows": 10, "sources": [], "stateOperators": []}
+    for step in ("quiet", "busy"):
+        recorder.expect(f"p.{step}", step, str(tmp_path))
+    recorder.batch({**report, "name": "p.quiet", "batchId": 0})
+    recorder.say("step failed", "broken", "no disk")
+    for number in range(30):
+        recorder.batch({**report, "name": "p.busy", "batchId": number})
+    status = status_of(tmp_path, "p", ["quiet", "broken", "busy"])
+    assert (status.is_running, status.run) == (True, f"running since {begun.at}, process {os.getpid()}")
+    quiet, broken, busy = status.steps
+    assert (quiet.batches, quiet.rows, broken.failure) == (1, 10, "no disk")
+    assert 0 < busy.batches < 30
+    assert status.since > begun.at
+
+
+def test_a_run_beside_one_that_has_ended_is_running(tmp_path):
+    beside = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
+    beside.say("run started")
+    other = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
+    other._run = "another"
+    other.say("run started")
+    other.say("run ended")
+    assert status_of(tmp_path, "p", []).is_running
+    beside.say("run ended")
+    assert not status_of(tmp_path, "p", []).is_running
 
 
 def test_a_run_that_ended_and_what_its_steps_did(ran):

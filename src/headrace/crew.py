@@ -39,13 +39,13 @@ class Crew:
     recorder: Recorder
     stop: threading.Event
     failed: dict[str, StepError] = field(default_factory=dict)
-    going: dict[str, tuple[steps.Prepared, StreamingQuery]] = field(default_factory=dict)
+    going: dict[str, tuple[steps.Prepared, Trigger, StreamingQuery]] = field(default_factory=dict)
     completed: dict[str, steps.Prepared] = field(default_factory=dict)
 
     def go(self, ready: steps.Prepared, trigger: Trigger) -> None:
         """Starts a step and lets it go; `look_after` notices its end."""
         if not self.stop.is_set():
-            self.going[ready.step.name] = (ready, self._start(ready, trigger, {}))
+            self.going[ready.step.name] = (ready, trigger, self._start(ready, trigger, {}))
 
     def run_to_end(self, ready: steps.Prepared, lesser: Mapping[str, Setting]) -> int:
         """Runs one step over what is there, and tells how many rows it had; its own settings go over the lesser."""
@@ -53,14 +53,14 @@ class Crew:
             return 0
         query = self._start(ready, "available_now", lesser)
         while not _has_ended(query, within=LOOK):
-            if self.stop.is_set():
+            if self._is_over(ready, "available_now", query):
                 _stop_at_batch_end(query)
         return self._judge(ready, query)
 
     def look_after(self, within: float = 0.0) -> None:
         """Notices queries that have ended; waits so many seconds for one of them."""
-        for name, (ready, query) in list(self.going.items()):
-            if self.stop.is_set():
+        for name, (ready, trigger, query) in list(self.going.items()):
+            if self._is_over(ready, trigger, query):
                 _stop_at_batch_end(query)
             if _has_ended(query, within=within) if within else not query.isActive:
                 del self.going[name]
@@ -68,7 +68,7 @@ class Crew:
 
     def rest(self) -> None:
         """Stops all that still goes, each at its batch's end."""
-        for _, query in self.going.values():
+        for _, _, query in self.going.values():
             _stop_at_batch_end(query)
             self.recorder.wait(str(query.runId))
         self.going.clear()
@@ -110,11 +110,17 @@ class Crew:
                 self.completed[name] = steps.prepare(self.spark, step, self.environment, note=note, to_come={})
         return self.completed[name]
 
+    def _is_over(self, ready: steps.Prepared, trigger: Trigger, query: StreamingQuery) -> bool:
+        """Whether the query is to end: the run is, or it has read all that there was and would only wait for timers."""
+        waits = ready.has_timers and ends(trigger) and self.recorder.is_idle(str(query.runId))
+        return self.stop.is_set() or waits
+
     def _judge(self, ready: steps.Prepared, query: StreamingQuery) -> int:
         """How many rows an ended query has read; if it has failed, its step's on_failure says what of the others."""
         rows = self.recorder.wait(str(query.runId))
         error = query.exception()
-        if error is None or (self.stop.is_set() and failures.is_interrupt(error)):
+        stopped = self.stop.is_set() or ready.has_timers
+        if error is None or (stopped and failures.is_interrupt(error)):
             return rows
         failed = failures.step_error(ready.step, error, log_file(self.directory))
         self.recorder.say("step failed", ready.step.name, failed.problems[0].message)
@@ -122,6 +128,11 @@ class Crew:
             raise failed
         self.failed[ready.step.name] = failed
         return rows
+
+
+def ends(trigger: Trigger) -> bool:
+    """Whether a step with this trigger ends by itself."""
+    return trigger in ("available_now", "once")
 
 
 def _has_ended(query: StreamingQuery, *, within: float) -> bool:

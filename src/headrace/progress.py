@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,8 @@ from headrace.lag import behind
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROTATE_AT = 16 << 20
+ROTATE_AT = 16 << 20  # then the file is set aside, and the one set aside before goes
+SET_ASIDE = "events set aside"  # begins a file; what is known of the run and its steps is repeated after it
 NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # as Spark reports one that is still to come
 
 
@@ -63,7 +65,8 @@ class Recorder:
         self._ended: dict[str, threading.Event] = {}
         self._rows: Counter[str] = Counter()
         self._state_rows: Counter[str] = Counter()
-        self._begun: list[Event] = []
+        self._idle: set[str] = set()
+        self._to_repeat: dict[str, list[Event]] = {}
         self._writing = threading.Lock()
         file.parent.mkdir(parents=True, exist_ok=True)
         self._cut_off = file.exists() and not file.read_bytes().endswith(b"\n")  # by the death of the process before
@@ -93,18 +96,22 @@ class Recorder:
         """Records the begin or end of the run or of a step."""
         event = Event(what, _now(), self._pipeline, self._run, os.getpid(), step, message=message)
         self._emit(event)
-        if what == "run started":
-            self._begun.append(event)
+        self._to_repeat.setdefault(step, []).append(event)
 
     def wait(self, run_id: str) -> int:
         """Waits until all that the query reported has been recorded; how many rows it has read."""
         self._ended.setdefault(run_id, threading.Event()).wait(timeout=10)
         del self._ended[run_id]  # in rounds there are a hundred thousand queries a day
+        self._idle.discard(run_id)
         return self._rows.pop(run_id, 0)
 
     def state_rows(self, step: str) -> int:
         """How many rows the step's state held after its last batch."""
         return self._state_rows[step]
+
+    def is_idle(self, run_id: str) -> bool:
+        """Whether the query's last batch had no rows."""
+        return run_id in self._idle
 
     def batch(self, report: dict[str, Any]) -> None:
         """Records one report of Spark's."""
@@ -116,7 +123,9 @@ class Recorder:
                 report, step, counts, self._pipeline, self._run, behind(report["sources"], self._checkpoints[step])
             )
             self._state_rows[step] = event.state_rows
+            (self._idle.discard if event.rows else self._idle.add)(report["runId"])
             self._emit(event)
+            self._to_repeat[step] = [event]
 
     def ended(self, run_id: str) -> None:
         """Notes that Spark has reported a query's end."""
@@ -127,7 +136,8 @@ class Recorder:
             told = [event]
             if self._file.exists() and self._file.stat().st_size > ROTATE_AT:
                 self._file.replace(self._file.with_suffix(".1.jsonl"))
-                told = [*self._begun, event]  # who reads only this file knows that the run is going on
+                aside = Event(SET_ASIDE, _now(), self._pipeline, self._run, os.getpid())
+                told = [aside, *chain(*self._to_repeat.values()), event]
             with self._file.open("a") as lines:
                 if self._cut_off:
                     lines.write("\n")

@@ -13,8 +13,8 @@ from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
 from headrace.config.locate import nearest
 from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
-from headrace.crew import LOOK, Crew
-from headrace.errors import ConfigurationError, HeadraceError
+from headrace.crew import LOOK, Crew, ends
+from headrace.errors import ConfigurationError, HeadraceError, in_a_line
 from headrace.progress import Event, Recorder, events_file
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ def run(
         try:
             crew = Crew(spark, environment, bundle.directory, pipeline, recorder, stop)
             _work(crew, prepared, graph.tables_read(bundle), follow=follow, once=once)
-        except HeadraceError as error:
-            recorder.say("run failed", message=error.problems[0].message)
+        except Exception as error:
+            told = error.problems[0].message if isinstance(error, HeadraceError) else in_a_line(error)
+            recorder.say("run failed", message=told)
             raise
         recorder.say("run stopped" if stop.is_set() else "run ended")
 
@@ -73,15 +74,15 @@ def chosen_steps(bundle: Bundle, pipeline: str, only: Sequence[str]) -> list[Ste
 def goes_on(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: bool, once: bool) -> bool:
     """Whether a run would go on until it is told to stop."""
     triggers = [bundle.environment.trigger_of(step.name) for step in chosen_steps(bundle, pipeline, only)]
-    return not once and (follow or not all(_ends(trigger) for trigger in triggers))
+    return not once and (follow or not all(ends(trigger) for trigger in triggers))
 
 
 def _work(crew: Crew, prepared: Sequence[steps.Prepared], read: set[str], *, follow: bool, once: bool) -> None:
     """All steps once, in their order; then those that go on, go on. `read` are the tables that some step reads."""
     triggers = {ready.step.name: crew.environment.trigger_of(ready.step.name) for ready in prepared}
     if once:
-        triggers = {name: trigger if _ends(trigger) else "available_now" for name, trigger in triggers.items()}
-    ending = [ready for ready in prepared if _ends(triggers[ready.step.name])]
+        triggers = {name: trigger if ends(trigger) else "available_now" for name, trigger in triggers.items()}
+    ending = [ready for ready in prepared if ends(triggers[ready.step.name])]
     try:
         _begin(crew, prepared, read, triggers)
         if follow and ending:
@@ -112,13 +113,13 @@ def _begin(crew: Crew, prepared: Sequence[steps.Prepared], read: set[str], trigg
     while (waiting or running) and not crew.stop.is_set():
         busy = {ready.step.name for ready in waiting} | running.keys()
         for ready in [one for one in waiting if not busy & after[one.step.name]]:
-            ends = _ends(triggers[ready.step.name])
-            if ends and len(running) >= _at_once(crew.environment):
+            is_ending = ends(triggers[ready.step.name])
+            if is_ending and len(running) >= _at_once(crew.environment):
                 break
             waiting.remove(ready)
-            make(ready, only_needed=ends)
+            make(ready, only_needed=is_ending)
             crew.go(ready, triggers[ready.step.name])
-            if ends:
+            if is_ending:
                 running[ready.step.name] = ready
         crew.look_after(LOOK / len(running) if running else 0)
         for name in running.keys() - crew.going.keys():
@@ -127,10 +128,6 @@ def _begin(crew: Crew, prepared: Sequence[steps.Prepared], read: set[str], trigg
 
 def _at_once(environment: Environment) -> int:
     return environment.engine.cores if isinstance(environment.engine, LocalEngine) else AT_ONCE
-
-
-def _ends(trigger: Trigger) -> bool:
-    return trigger in ("available_now", "once")
 
 
 @contextmanager

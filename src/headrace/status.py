@@ -52,11 +52,11 @@ class Status:
 def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> Status:
     """Reads the events; works whether the pipeline runs or not."""
     events = list(read_events(directory, pipeline))
-    runs = [event for event in events if event.what.startswith("run ")]
-    running = bool(runs) and runs[-1].what == "run started" and is_alive(runs[-1].process)
-    run = _in_words(runs[-1]) if runs else "never run"
-    since = min((event.at for event in events if event.what == "batch"), default="")
-    return Status(run, running, since, [_step(name, events) for name in steps])
+    runs = {event.run: event for event in events if event.what.startswith("run ")}  # the last word of each
+    going = [last for last in runs.values() if last.what == "run started" and is_alive(last.process)]
+    told = next(iter([*going[-1:], *list(runs.values())[-1:]]), None)
+    run = _in_words(told) if told else "never run"
+    return Status(run, bool(going), events[0].at if events else "", [_step(name, events) for name in steps])
 
 
 def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
+TIMERS = re.compile(r"(?:GroupsInPandasWithState|TransformWithState).*ProcessingTime")  # as plans say it (4.2.0)
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -29,6 +32,7 @@ class Prepared:
     schema: StructType
     judged: bool
     native: bool  # written by Spark's own sink
+    has_timers: bool = False  # so that Spark would always have another batch to do
     awaits: frozenset[str] = frozenset()  # tables still to be made, for which an empty stand-in is read
 
 
@@ -58,7 +62,8 @@ def prepare(
     refuse_unsupported(frame, step)
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, environment, judged=judged)
-    return Prepared(step, writer.outputMode(step.output), good.schema, judged, native, awaits)
+    writer = writer.outputMode(step.output)
+    return Prepared(step, writer, good.schema, judged, native, has_timers(frame), awaits)
 
 
 def rehearse(
@@ -150,6 +155,12 @@ def refuse_unsupported(frame: DataFrame, step: Step) -> None:
         checker.checkForStreaming(frame_on_jvm.queryExecution().analyzed(), mode)
     except Exception as error:
         raise _cannot(step, error, "Spark cannot stream this query") from error
+
+
+def has_timers(frame: DataFrame) -> bool:
+    """Whether its state waits for the clock; false where there is no way to the plan."""
+    on_jvm: Any = getattr(frame, "_jdf", None)
+    return on_jvm is not None and TIMERS.search(on_jvm.queryExecution().analyzed().toString()) is not None
 
 
 def _transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
