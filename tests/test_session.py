@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from headrace.config.models import DatabricksEngine
-from headrace.session import LOCAL, open_session, opened
+from headrace.session import open_session, opened
 
 REFUSED = """
 import socket
@@ -72,12 +72,31 @@ def test_a_session_that_cannot_be_is_refused_in_words(tmp_path, monkeypatch, gol
     golden("session/refused", re.sub(rf"{tmp_path}/logs/spark-[\dT]+-\d+\.log", "LOG", said))
 
 
+TUNED = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.delta.logStore.file.impl": "headrace.TableLog",
+    "spark.sql.streaming.pollingDelay": "10ms",  # the plugin's own; 100ms elsewhere
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+}
+
+
 def test_a_local_session_is_tuned(spark):
-    asked = {**LOCAL, "spark.sql.streaming.pollingDelay": "10ms"}  # the plugin's own
     conf = spark.sparkContext.getConf()
-    assert {key: conf.get(key) for key in asked} == asked
-    assert (conf.get("spark.master"), conf.get("spark.sql.shuffle.partitions")) == ("local[2]", "2")
-    assert conf.get("spark.scheduler.mode") == "FAIR"
+    assert {key: conf.get(key) for key in TUNED} == TUNED
+    assert spark.sparkContext.uiWebUrl is None
 
 
 def test_a_local_session_writes_no_checksum_files(spark, tmp_path):

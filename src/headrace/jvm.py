@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headrace.errors import SetupError, in_a_line
@@ -48,14 +50,14 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
     properties = logs / "log4j2.properties"
     properties.write_text(LOG4J.format(log="${sys:headrace.log}", size=LOG_SIZE))
     java_options = conf.get("spark.driver.extraJavaOptions", "")
-    java_options += f" -Dlog4j2.configurationFile=file:{properties} -Dheadrace.log={log}"
+    java_options += f' "-Dlog4j2.configurationFile={properties.absolute().as_uri()}" "-Dheadrace.log={log}"'
     launch = SparkConf(loadDefaults=False).setAll([*conf.items()])
     launch.set("spark.driver.extraJavaOptions", java_options.strip())
     if SparkContext._gateway is not None:
         return log_file(directory) or log
     if conf.get("spark.driver.host") == LOOPBACK:
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
-    with log.open("ab") as sink:
+    with log.open("ab") as sink, _sigterm_ignored():
         try:
             gateway = launch_gateway(
                 launch,  # type: ignore[no-untyped-call]
@@ -69,6 +71,32 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
             ) from error
     SparkContext._ensure_initialized(gateway=gateway)
     return log
+
+
+@contextmanager
+def _sigterm_ignored() -> Iterator[None]:
+    """What is started meanwhile does not mind SIGTERM, as pyspark sees to for SIGINT: the batch could not end else.
+
+    A service manager sends it to all processes of a run. Ours is kept until then.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def has_died() -> bool:
+    """Whether the JVM that was started here has ended by itself."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
 
 
 def end() -> int | None:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +126,11 @@ def opened(bundle: Bundle, *, name: str, ends: bool = True, record: bool = False
     )
     try:
         yield spark
+    except Exception as error:
+        if jvm.has_died():
+            fix = "look into the log named above, and for a want of memory; then start again: nothing is lost"
+            raise SetupError("Spark's JVM has died", where=str(jvm.log_file(bundle.directory)), fix=fix) from error
+        raise
     finally:
         if not there_before:
             close_session(spark)
@@ -133,7 +138,8 @@ def opened(bundle: Bundle, *, name: str, ends: bool = True, record: bool = False
 
 def close_session(spark: SparkSession) -> None:
     """Stops Spark and waits until its JVM is gone, so that nothing of the run is left behind."""
-    spark.stop()
+    with suppress(Exception) if jvm.has_died() else nullcontext():
+        spark.stop()
     archive.keep(whole=jvm.end() == 0)
 
 

@@ -6,21 +6,20 @@ A run minds only a request that was left after its start: nobody has to take an 
 from __future__ import annotations
 
 import json
-import re
 import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from headrace.config.models import Environment
+from headrace.config.models import Environment, is_path
 
 LOOK = 1.0  # seconds between two looks
 
 
 def request_file(environment: Environment, pipeline: str) -> str:
     """Where a pipeline's runs look for a request; empty where no file can be read, as in object stores."""
-    if re.match(r"[\w+.-]+:/", environment.checkpoints):
+    if not is_path(environment.checkpoints):
         return ""
     return f"{environment.checkpoints.rstrip('/')}/{pipeline}/stop.json"
 

@@ -35,6 +35,12 @@ def other_process(directory):
         process.stdin.close()
 
 
+def test_a_lock_file_that_cannot_be_opened_is_told(spark, tmp_path):
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(GuardError, match=r"step 's' cannot be locked: .*lock \(Is a directory\)"):
+        Lock(spark, str(tmp_path), "s")
+
+
 def test_the_lock_is_held_against_other_processes_until_it_is_released(spark, tmp_path):
     lock = Lock(spark, str(tmp_path), "s")
     with other_process(tmp_path) as (_, said):

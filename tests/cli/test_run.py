@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,6 +66,26 @@ def test_a_wrong_name_is_answered_with_the_nearest(bundle, arguments, case, gold
     wrong = invoke(*arguments, "-C", str(bundle))
     assert wrong.exit_code == 1
     golden(f"cli/{case}", wrong.output.replace(str(bundle), "BUNDLE"))
+
+
+def test_a_function_that_is_not_there_is_said_before_spark_starts(tmp_path: Path) -> None:
+    made = copy_bundle(tmp_path / "shop")
+    pipeline = made / "conf" / "pipelines" / "orders.yml"
+    pipeline.write_text(pipeline.read_text().replace("headrace_shop.orders:revenue", "headrace_shop.orders:revenues"))
+    wrong = invoke("run", "orders", "-C", str(made))
+    assert wrong.exit_code == 1
+    assert "orders.yml:" in wrong.stderr and "did you mean 'revenue'?" in wrong.stderr
+    assert "starting Spark" not in wrong.stderr
+
+
+def test_stop_means_the_run_on_this_machine_where_nothing_is_deployed(tmp_path: Path) -> None:
+    made = copy_bundle(tmp_path / "shop")
+    (made / "conf" / "laptop.yml").write_text((made / "conf" / "local.yml").read_text())
+    (made / "databricks.yml").unlink()
+    shutil.rmtree(made / "resources")
+    refused = invoke("stop", "orders", "--env", "laptop", "-C", str(made))
+    assert refused.exit_code == 1
+    assert "pipeline 'orders' is not running in environment 'laptop': never run" in refused.stderr
 
 
 def test_follow_and_once_exclude_each_other(bundle: Path) -> None:
@@ -147,21 +170,26 @@ def test_check_deep_asks_what_a_run_would_ask_and_writes_nothing(bundle: Path) -
     assert "source 'orders' cannot be opened" in wrong.output
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "headrace stop"])
-def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path, how: str) -> None:
-    bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
-
-    def gold_has_run() -> bool:
+def wait_for_gold(bundle: Path) -> None:
+    def has_run() -> bool:
         events = read_events(bundle / ".headrace" / "local", "orders")
         return any(event.what == "batch" and event.step == "gold_revenue" for event in events)
 
+    wait_until(has_run, f"a batch of gold; see {bundle / 'output.txt'}")
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM to all", "headrace stop"])
+def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path, how: str) -> None:
+    bundle = copy_bundle(tmp_path / "a bundle", orders=200, customers=20, files=2, pace=10)
     with headrace("run", "orders", "--follow", bundle=bundle) as process:
-        wait_until(gold_has_run, f"a batch of gold; see {bundle / 'output.txt'}")
+        wait_for_gold(bundle)
         if how == "headrace stop":
             told = invoke("stop", "orders", "-C", str(bundle))
             assert (told.exit_code, "pipeline orders: run stopped at" in told.output) == (0, True), told.output
+        elif how == "SIGTERM to all":  # as a service manager does
+            os.killpg(process.pid, signal.SIGTERM)
         else:
-            process.send_signal(signal.Signals[how])
+            process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
     output = (bundle / "output.txt").read_text()
     assert "Error" not in output
@@ -170,6 +198,19 @@ def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path
     assert last.what == "run stopped"
     if how == "headrace stop":
         assert "is not running in environment 'local'" in invoke("stop", "orders", "-C", str(bundle)).output
+
+
+def test_a_jvm_that_dies_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
+    bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
+    with headrace("run", "orders", "--follow", bundle=bundle) as process:
+        wait_for_gold(bundle)
+        children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True)
+        os.kill(int(children.stdout), signal.SIGKILL)  # as the kernel does when memory runs out
+        assert process.wait(timeout=60) == 1
+    output = (bundle / "output.txt").read_text()
+    assert "Error: Spark's JVM has died\n  at   " in output
+    assert "Traceback" not in output
+    assert list(read_events(bundle / ".headrace" / "local", "orders"))[-1].what == "run failed"
 
 
 def test_a_place_that_cannot_be_used_is_named_with_its_fix(tmp_path: Path) -> None:

@@ -226,6 +226,7 @@ steps:
     reads: {rows: {table: landed, static: true}}
     writes: {table: still}
   nothing: {layer: silver, reads: {}, writes: {table: nothing}}
+  next: {layer: bronze, reads: {rows: {source: ticks}}, writes: {table: next}, version: 2}
 """,
     "schemas": """\
 steps:
@@ -576,3 +577,12 @@ def test_the_root_is_found_from_below(write_bundle: WriteBundle, tmp_path: Path)
     assert find_root(root / "conf") == root
     with pytest.raises(ConfigurationError, match="no bundle here"):
         find_root(tmp_path)
+
+
+def test_events_and_logs_lie_on_a_disk(write_bundle: WriteBundle) -> None:
+    cluster = "engine: {kind: spark, master: 'spark://m:1', releases: /srv/r}\ntables: {root: 's3://b/t'}\n"
+    sources = "sources:\n  ticks: {kind: rate}\n  orders: {kind: rate}\n"
+    kept = {"s3://b/c": "/srv/r/.headrace", "/mnt/c": "/mnt/c/.headrace"}
+    for checkpoints, directory in kept.items():
+        root = write_bundle({"conf/cluster.yml": f"{cluster}checkpoints: '{checkpoints}'\n{sources}"})
+        assert str(load_bundle(root, "cluster").directory) == directory

@@ -5,11 +5,11 @@ The JVM outlives a killed Python driver by seconds; its lock lives exactly as lo
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import GuardError
+from headrace.config.models import is_path
+from headrace.errors import GuardError, in_a_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ HELD: set[Path] = set()
 
 def is_local(directory: str) -> bool:
     """Whether the directory is on this machine's disk, where file locks hold."""
-    return not re.match(r"[\w+.-]+:/", directory) and not directory.startswith("/Volumes/")
+    return is_path(directory) and not directory.startswith("/Volumes/")
 
 
 class Lock:
@@ -36,8 +36,13 @@ class Lock:
             raise self._refusal(directory, step)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         jvm: Any = spark._jvm
-        file = jvm.java.io.RandomAccessFile(str(self._path), "rw")
-        if file.getChannel().tryLock() is None:
+        try:
+            file = jvm.java.io.RandomAccessFile(str(self._path), "rw")
+            is_ours = file.getChannel().tryLock() is not None
+        except Exception as error:
+            fix = "see to the owner and permissions of its lock file; a network drive must know locks"
+            raise GuardError(f"step {step!r} cannot be locked: {in_a_line(error)}", where=directory, fix=fix) from error
+        if not is_ours:
             file.close()
             raise self._refusal(directory, step)
         self._file = file

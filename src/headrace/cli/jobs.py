@@ -98,17 +98,19 @@ def stop(
 ) -> None:
     """Stop a deployed job, or a run on this machine.
 
-    It stops at its batches' end. A deployed job stays stopped until it is started again, also over a deployment. For
-    environment local, JOB is the pipeline.
+    It stops at its batches' end. A deployed job stays stopped until it is started again, also over a deployment. For an
+    environment that nothing is deployed to, as local is, JOB is the pipeline.
     """
+    from headrace.config.bundle import read_resources
     from headrace.config.load import find_root, load_bundle
     from headrace.deploy.drain import Limits
     from headrace.deploy.jobs import stop as stop_job
     from headrace.graph import order
     from headrace.status import stop_run
 
-    if environment == "local":
-        bundle = load_bundle(find_root(start), environment, values)
+    root = find_root(start)
+    if environment not in read_resources(root).targets:
+        bundle = load_bundle(root, environment, values)
         order(bundle, job)  # a pipeline that is not there is told here
         stop_run(bundle, job, within=drain, say=click.echo)
         return

@@ -21,7 +21,7 @@ from headrace.config.models.environment import (
     Topic,
     Trigger,
 )
-from headrace.config.models.kinds import Setting, milliseconds
+from headrace.config.models.kinds import Setting, is_path, milliseconds
 from headrace.config.models.pipeline import Layer, Pipeline, Read, Rule, Sink, Step, Watermark
 
 __all__ = [
@@ -49,5 +49,6 @@ __all__ = [
     "Topic",
     "Trigger",
     "Watermark",
+    "is_path",
     "milliseconds",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from pydantic import Field
 from headrace.config.jobs import Job, Target
 from headrace.config.locate import Lines
 from headrace.config.models.environment import Environment
-from headrace.config.models.kinds import Model
+from headrace.config.models.kinds import Model, is_path
 from headrace.config.models.pipeline import Pipeline, Step
 
 
@@ -30,7 +31,8 @@ class Bundle(Model):
         """Where runs keep events and logs: in the bundle; beside the checkpoints where that is a release."""
         engine = self.environment.engine
         if engine.kind == "databricks" or (engine.kind == "spark" and engine.releases):
-            return Path(self.environment.checkpoints) / ".headrace"
+            places = [self.environment.checkpoints, getattr(engine, "releases", None), tempfile.gettempdir()]
+            return next(Path(place) / ".headrace" for place in places if place and is_path(place))
         return Path(self.root) / ".headrace" / self.environment.name
 
     def where(self, pipeline: str, *path: str | int) -> str:

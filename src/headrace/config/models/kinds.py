@@ -27,6 +27,11 @@ def milliseconds(duration: str) -> int:
     return int(match[1]) * UNITS[match[2]]
 
 
+def is_path(place: str) -> bool:
+    """Whether a place is a path of a disk, no address in a store."""
+    return not re.match(r"[\w+.-]+:/", place)
+
+
 def _duration(value: object) -> object:
     if isinstance(value, str):
         milliseconds(value)
