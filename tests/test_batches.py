@@ -279,6 +279,19 @@ def test_a_table_written_after_the_console_has_a_repeated_batch_once(flow):
     assert reasons(flow, "landed_quarantine") == {"malformed": 1}
 
 
+def test_a_table_that_was_a_steps_first_has_a_repeated_batch_once(flow):
+    """Between a crash and its repetition another table has come to stand before it."""
+    step = "land: {{layer: bronze, reads: {{rows: {{source: rows, schema: n INT}}}}, writes: {0}}}\n"
+    flow.source("rows")
+    flow.feed("rows", {"n": 1})
+    flow.steps(step.format("{table: old}"))
+    flow.run()
+    flow.crash_before_commit("land")
+    flow.steps(step.format("[{table: new}, {table: old}]"))
+    flow.run()
+    assert [[row["n"] for row in flow.read(table)] for table in ("new", "old")] == [[1], [1]]
+
+
 def counted(rows):
     return rows.groupBy("id").agg(F.count("*").alias("n"))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -352,6 +354,16 @@ def test_a_table_that_is_not_there_yet_is_named(spark, tmp_path, golden):
     with pytest.raises(DataError) as error:
         sources.open_input(spark, Read(table="orders"), env)
     golden("sources/missing_table", str(error.value).replace(str(tmp_path), "TABLES"))
+
+
+def test_a_file_of_any_age_is_read(flow):
+    flow.source("lines", "text")
+    flow.steps("lines: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: lines}}")
+    for line, year in (("of 2099", 2099), ("of today", 2026), ("of 2001", 2001)):
+        file = flow.feed("lines", line)
+        os.utime(file, (datetime(year, 1, 1).timestamp(),) * 2)
+        flow.run()
+    assert sorted(row["value"] for row in flow.read("lines")) == ["of 2001", "of 2099", "of today"]
 
 
 def test_a_reads_own_options_go_before_the_sources(spark, tmp_path):

@@ -60,9 +60,8 @@ class BatchWriter:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         writer = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        stamp = Stamp(str(writer), number)
-        repeated = self._has(self._sinks[0], batch, stamp) if self._may_be_repeated else False
-        stamp = replace(stamp, is_new=repeated is False)  # the first table is the first that gets a batch
+        stamp = Stamp(str(writer), number, is_new=not self._may_be_repeated)
+        repeated = False if stamp.is_new else self._has(self._sinks[0], batch, stamp)
         self._may_be_repeated = True  # until it is done
         keep = repeated is not False or self._several() or self._had_remarks
         with _kept(batch, wanted=keep) as arrived:
@@ -98,6 +97,8 @@ class BatchWriter:
             rows = self._transform(_good(watch(rows)))
         rows = _good(watch(quality.judge_result(rows, self._step.expect)))
         first, *others = self._sinks
+        # The step may have had other tables before a crash: what the first has not seen, another may have.
+        new_to_first = replace(stamp, is_new=repeated is False)
         if repeated is None:
             self._put(rows, first, stamp)
         if repeated is not False:
@@ -106,12 +107,12 @@ class BatchWriter:
             if not found:
                 rows.write.format("noop").mode("overwrite").save()
         else:
-            self._put(rows, first, stamp)
+            self._put(rows, first, new_to_first)
             found = [int(observation.get["remarked"]) for _, observation in watched]
         for sink in others:
             self._put(rows, sink, stamp)
         remarks = [frame for (frame, _), count in zip(watched, found, strict=True) if count]
-        counts = self._quarantine(remarks, stamp, repeated=repeated) if remarks else Counts()
+        counts = self._quarantine(remarks, new_to_first, repeated=repeated) if remarks else Counts()
         return counts, 1 + len(remarks)
 
     def _has(self, sink: Sink, batch: DataFrame, stamp: Stamp) -> bool | None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+# Else a file is skipped, without a word, that is a week older than the newest one which has been read (Spark 4.2.0).
+ALL_FILES = {"maxFileAge": "36500d"}
 BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"  # as Spark's batch reader has it
 
 
@@ -151,7 +153,7 @@ def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
-    reader = spark.readStream.options(**source.options)
+    reader = spark.readStream.options(**{**ALL_FILES, **source.options})
     position = F.col("_metadata.file_path")
     if source.format == "json" and schema is not None:
         whole = str(source.options.get("multiLine", "")).lower() == "true"
