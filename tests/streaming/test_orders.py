@@ -57,18 +57,26 @@ def tables(done: PipelineRun, place: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def fate_of(reasons: list[str]) -> str:
+    """What the ledger calls a row that was refused for these reasons."""
+    if reasons == ["malformed"]:
+        return "malformed"
+    return "future" if "event time in the future" in reasons else "refused"
+
+
 def test_each_row_has_the_fate_of_the_ledger(
     ledger: list[dict[str, str]], tables: duckdb.DuckDBPyConnection, place: Path, seed: int
 ) -> None:
     in_bronze = Counter(row[0] for row in tables.execute("SELECT order_id FROM bronze_orders").fetchall())
-    refused = Counter(row[0] for row in tables.execute("SELECT raw FROM bronze_orders_quarantine").fetchall())
+    quarantined = tables.execute("SELECT raw, reasons FROM bronze_orders_quarantine").fetchall()
+    refused = Counter((raw, fate_of(reasons)) for raw, reasons in quarantined)
     lines = {
         (file.name, number): line
         for file in sorted((place / "data" / "orders").glob("*.json"))
         for number, line in enumerate(file.read_text().splitlines())
     }
     positions: Counter[str] = Counter()
-    expected_refused: Counter[str] = Counter()
+    expected_refused: Counter[tuple[str, str]] = Counter()
     for entry in ledger:
         file = Path(entry["file"]).name
         raw = lines[(file, positions[file])]
@@ -76,7 +84,7 @@ def test_each_row_has_the_fate_of_the_ledger(
         if entry["fate"] in ("good", "warned"):
             assert in_bronze[entry["order_id"]] == 1, (seed, entry)
         elif entry["fate"] in BAD:
-            expected_refused[raw] += 1
+            expected_refused[raw, entry["fate"]] += 1
         elif entry["fate"] == "late":
             assert in_bronze[entry["order_id"]] <= 1, (seed, entry)
     assert refused == expected_refused, seed
