@@ -33,6 +33,12 @@ def test_every_script_is_named() -> None:
     assert {name for name in scripts if f"scripts/{name}" in README} == scripts
 
 
+def test_the_example_of_an_environment_is_the_local_one() -> None:
+    example = re.search(r"```yaml\n# conf/local.yml\n(.*?)```", README, re.DOTALL)
+    assert example is not None
+    assert example[1] == (ROOT / "conf" / "local.yml").read_text()
+
+
 def test_the_example_is_the_pipeline_that_runs() -> None:
     example = re.search(r"```yaml\n# conf/pipelines/orders.yml\nsteps:\n(.*?)```", README, re.DOTALL)
     assert example is not None

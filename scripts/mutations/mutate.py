@@ -63,12 +63,12 @@ def read_breaks() -> list[Break]:
 
 
 def modules() -> set[str]:
-    """All modules that hold code."""
-    source = ROOT / "src" / "headrace"
+    """All modules that hold code: those of the tool by their name in it, others with their package's."""
+    source = ROOT / "src"
     return {
-        str(file.relative_to(source).with_suffix(""))
+        str(file.relative_to(source).with_suffix("")).removeprefix("headrace/")
         for file in source.rglob("*.py")
-        if re.search(r"^(?:def|class) ", file.read_text(), re.MULTILINE)
+        if "templates" not in file.parts and re.search(r"^(?:def|class) ", file.read_text(), re.MULTILINE)
     }
 
 
@@ -79,7 +79,8 @@ def try_break(one: Break) -> str:
         for name in COPIED:
             origin = ROOT / name
             (shutil.copytree if origin.is_dir() else shutil.copy)(origin, tree / name)
-        file = tree / "src" / "headrace" / f"{one.module}.py"
+        package = "" if one.module.startswith("headrace_") else "headrace"
+        file = tree / "src" / package / f"{one.module}.py"
         text = file.read_text()
         if text.count(one.old) != 1:
             raise SystemExit(f"Error: {one.module} holds {one.old!r} {text.count(one.old)} times\n  fix: breaks.toml")
