@@ -241,7 +241,7 @@ def test_a_run_with_timers_ends_at_the_first_batch_without_rows(flow, trigger):
         counts:
           layer: silver
           reads: {{lines: {{table: lines}}}}
-          transform: test_runner:counted
+          transform: {__name__}:counted
           writes: {{table: counts}}
         """)
     for _ in range(2):
@@ -264,10 +264,23 @@ def held(rows, /):
 
 def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
     asked, stop_at_batch_end = threading.Event(), crew._stop_at_batch_end
+    spark = flow.directory / "checkpoints" / "flow" / "lines" / "1" / "spark"
+    committed_when_stopped = []
+
+    class Watched:
+        def __init__(self, query):
+            self._query = query
+
+        def __getattr__(self, name):
+            return getattr(self._query, name)
+
+        def stop(self):
+            committed_when_stopped.append((spark / "commits" / "0").exists())
+            self._query.stop()
 
     def stop(query):
         asked.set()
-        stop_at_batch_end(query)
+        stop_at_batch_end(Watched(query))
 
     def tell():
         BEGUN.wait(60)
@@ -278,21 +291,19 @@ def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
     monkeypatch.setattr(crew, "_stop_at_batch_end", stop)
     flow.source("lines", "text")
     flow.feed("lines", "one")
-    flow.steps("""
+    flow.steps(f"""
         lines:
           layer: bronze
-          reads: {lines: {source: lines}}
-          transform: test_runner:held
+          reads: {{lines: {{source: lines}}}}
+          transform: {__name__}:held
           row_wise: true
-          writes: {table: lines}
+          writes: {{table: lines}}
         """)
     teller = threading.Thread(target=tell)
     teller.start()
     runner.run(flow.spark, flow.bundle(), "flow")
     teller.join()
-    spark = flow.directory / "checkpoints" / "flow" / "lines" / "1" / "spark"
-    begun, committed = ({file.name for file in (spark / log).glob("[0-9]*")} for log in ("offsets", "commits"))
-    assert begun == committed == {"0"}
+    assert committed_when_stopped and all(committed_when_stopped)
     assert (values(flow, "lines"), whats(flow)) == (["one"], ["run started", "run stopped"])
 
 
