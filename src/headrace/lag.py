@@ -24,7 +24,7 @@ def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
 
 def arrivals(place: str) -> int | None:
     """A number that is another one when files have come or gone; None when it is no directory of this machine."""
-    directory = Path("/" + place[5:].lstrip("/") if place.startswith("file:") else place)
+    directory = _directory(place)
     if _is_pattern(place) or not directory.is_dir():
         return None
     return hash(frozenset(_files(directory)))
@@ -35,13 +35,18 @@ def is_long(checkpoint: str) -> bool:
     return any(log.stat().st_size > MOST for log in Path(checkpoint).glob("sources/*/*.compact"))
 
 
+def _directory(place: str) -> Path:
+    """What a place names, with or without the `file:` of an address."""
+    return Path("/" + place.removeprefix("file:").lstrip("/") if place.startswith("file:") else place)
+
+
 def _is_pattern(path: str) -> bool:
     return any(sign in path for sign in "*?[{")
 
 
 def _of(source: Mapping[str, Any], log: Path) -> int | None:
     kind, _, place = source["description"].rstrip("]").partition("[")
-    directory = Path("/" + place.partition("file:")[2].lstrip("/"))
+    directory = _directory(place)
     try:
         if "Kafka" in kind:
             return _offsets(source["endOffset"], source["latestOffset"])
