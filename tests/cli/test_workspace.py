@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from databricks.sdk import WorkspaceClient
@@ -12,9 +14,14 @@ from databricks.sdk import WorkspaceClient
 from workspaces import create, job
 
 
-def serve(directory: Path, *options: str) -> subprocess.Popen[str]:
+@contextmanager
+def serve(directory: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "headrace", "workspace", "--directory", str(directory), "--port", "0", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as service:
+        try:
+            yield service
+        finally:
+            service.kill()
 
 
 def started(service: subprocess.Popen[str]) -> WorkspaceClient:
