@@ -8,7 +8,7 @@ import pytest
 
 from deployments import LIVE, PROMPT
 from headrace.deploy.apply import Order, apply
-from headrace.deploy.drain import Limits
+from headrace.deploy.drain import Limits, running
 from headrace.deploy.jobs import start, stop
 from headrace.errors import DeploymentError
 from workspaces import reset
@@ -86,6 +86,13 @@ def test_a_new_release_replaces_the_run_that_goes_on(tiny, client):
     assert (last["state"]["life_cycle_state"], release_of(last)) == ("RUNNING", {changed.id})
     assert [entry.release for entry in state.history] == [made.before, changed.id]
     assert tiny.plan(changed).is_empty
+
+
+def test_a_run_of_another_release_is_not_the_new_one(tiny):
+    state = tiny.deploy()
+    live = state.jobs["live"].id
+    assert running(live, tiny.release().id, (), tiny.place(), 60) == ""
+    assert running(live, tiny.change().id, (), tiny.place(), 1) == "no run of it was running within 1 seconds"
 
 
 def test_what_somebody_changed_by_hand_is_told_apart_and_put_back(tiny, client):

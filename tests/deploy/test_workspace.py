@@ -23,7 +23,7 @@ def test_a_job_whose_making_was_not_answered_is_found_again(workspace, remote):
     assert sum("create" in call.path for call in workspace.faults.calls) == 1
 
 
-@pytest.mark.parametrize("fault", ["before", "throttle", "unavailable"])
+@pytest.mark.parametrize("fault", ["before", "throttle", "unavailable", "broken"])
 def test_a_job_whose_making_did_nothing_is_made_after_a_look(workspace, remote, fault):
     getattr(workspace.faults, fault)(1, "jobs/create")
     made = remote.create_job(BODY)

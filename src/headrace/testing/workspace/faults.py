@@ -67,6 +67,10 @@ class Faults:
         refusal = ApiError(503, "TEMPORARILY_UNAVAILABLE", "The service is temporarily unavailable.")
         self._refuse(number, path, refusal, retry_after)
 
+    def broken(self, number: int, path: str = "") -> None:
+        """500: that call does nothing."""
+        self._refuse(number, path, ApiError(500, "INTERNAL_ERROR", "An internal error occurred."), None)
+
     def slow(self, number: int, seconds: float, path: str = "") -> None:
         """That call is carried out, and its answer comes so much later."""
         self._faults.append(Fault("after", number, path, seconds=seconds))
