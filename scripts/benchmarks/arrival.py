@@ -51,9 +51,9 @@ class Watch:
         log = self.silver / "_delta_log" / f"{len(self._versions):020d}.json"
         at = log.stat().st_mtime
         actions = [json.loads(line) for line in log.read_text().splitlines()]
-        added = [json.loads(action["add"]["stats"]) for action in actions if "add" in action]
+        added = [action["add"] for action in actions if "add" in action]
         files: set[int] = set()
-        for told in added:
+        for told in (json.loads(add["stats"]) for add in added if add["dataChange"]):  # else it only merges files
             if told["numRecords"]:
                 first, last = (self.file_of(told[key]["order_id"]) for key in ("minValues", "maxValues"))
                 files |= set(range(max(0, first), last + 1))

@@ -22,6 +22,7 @@ ON_DISK = {  # where one keeps a large state
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
+SPAN = 300.0  # seconds between two words on how it goes
 WARM = 60.0  # seconds of feeding before a window begins
 PATIENCE = 900.0
 
@@ -113,7 +114,11 @@ def _window(ground: Ground, name: str, stock: Stock, warm: float, seconds: float
         time.sleep(warm)
         first, began = len(feed.published), time.monotonic()
         own, busy = _cpu(process.pid), costs.busy_seconds()
-        time.sleep(seconds)
+        while (left := began + seconds - time.monotonic()) > 0:
+            since = len(feed.published)
+            time.sleep(min(left, SPAN))
+            come = [watch.in_silver[file] - feed.published[file] for file in list(watch.in_silver) if file >= since]
+            costs.say(f"  {len(come)} files since the last word, in silver after {middle(come or [0.0]):.2f} s")
         last, lasted = len(feed.published) - 1, time.monotonic() - began
         own, busy = _cpu(process.pid) - own, costs.busy_seconds() - busy
         wait_for(last)
