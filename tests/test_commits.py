@@ -48,22 +48,6 @@ def test_a_batch_that_may_be_there_is_asked_for_and_a_new_one_is_not(spark, tabl
     assert [log_of(table, version)["commitInfo"]["operation"] for version in (1, 2)] == ["WRITE", "STREAMING UPDATE"]
 
 
-def test_small_files_are_merged_as_they_come_and_a_reader_of_the_stream_has_each_row_once(spark, table, tmp_path):
-    reading = table.stream(spark, {}).writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "c"))
-    spark.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "4")
-    try:
-        for batch in range(6):
-            commits.append(rows(spark, batch).coalesce(1), table.place, writer="query", batch=batch)
-            reading.trigger(availableNow=True).start(str(tmp_path / "read")).awaitTermination()
-    finally:
-        spark.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "200")
-    operations = [log_of(table, version)["commitInfo"]["operation"] for version in range(8)]
-    assert operations.count("OPTIMIZE") == 1
-    assert len(DeltaTable(table.place).file_uris()) == 3
-    assert sorted(row["n"] for row in table.read(spark).collect()) == list(range(6))
-    assert sorted(row["n"] for row in spark.read.parquet(str(tmp_path / "read")).collect()) == list(range(6))
-
-
 def test_columns_that_the_table_lacks_are_refused_as_by_any_write(spark, table):
     wider = rows(spark, 1).selectExpr("n", "day", "n AS more")
     with pytest.raises(Exception, match="schema mismatch"):

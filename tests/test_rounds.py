@@ -10,6 +10,7 @@ import pytest
 
 from headrace import rounds, runner
 from headrace.config.models import Read, Sink, Step
+from headrace.crew import Crew
 from headrace.steps import Prepared
 
 OURS, ALSO, OTHER = Read(table="ours"), Read(table="also"), Read(table="of_another_pipeline")
@@ -39,6 +40,42 @@ def test_files_are_new_when_there_are_others_than_last_time():
     assert rounds.is_new([2], [1])
     assert not rounds.is_new([1], [1])
     assert rounds.is_new([None], [None])  # a table, or a place elsewhere: nobody knows
+
+
+@pytest.mark.parametrize(("took", "waits"), [(0.001, 0.05), (0.01, 0.1), (0.2, 0.5)])
+def test_the_longer_a_look_takes_the_rarer_it_is(took, waits):
+    assert rounds.pause(after=took) == pytest.approx(waits)
+
+
+def test_a_step_is_started_once_for_what_has_come(flow, monkeypatch):
+    started, looks = [], []
+    run_to_end = Crew.run_to_end
+
+    def noted(self, ready, lesser):
+        started.append(ready.step.name)
+        if len(started) > 8:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return run_to_end(self, ready, lesser)
+
+    def pause(*, after):
+        looks.append(after)
+        if len(looks) == 1:
+            flow.feed("lines", "two")
+        else:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return 0
+
+    monkeypatch.setattr(Crew, "run_to_end", noted)
+    monkeypatch.setattr(rounds, "pause", pause)
+    flow.source("lines", "text")
+    flow.feed("lines", "one")
+    flow.steps("""
+        land: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: landed}}
+        copy: {layer: silver, reads: {lines: {table: landed}}, writes: {table: copied}}
+        """)
+    runner.run(flow.spark, flow.bundle(), "flow", follow=True)
+    assert started == ["land", "copy"] * 2  # the first round finds out
+    assert sorted(row["value"] for row in flow.read("copied")) == ["one", "two"]
 
 
 def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):

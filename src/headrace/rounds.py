@@ -17,6 +17,7 @@ been started (4.2.0).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 Arrived = list[int | None]  # of each input, what is known without starting a query
 IDLE = 0.5  # seconds to wait after a round in which nothing moved
+GLANCE = 0.05  # at least, where no query was started: such a round has only looked at directories
+SHARE = 10  # of a time in which nothing comes, a tenth goes into looks
 LARGE_STATE = 100_000  # rows
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 FEW = 5_000  # rows of a run; generated code is worth its making from about twice as many
@@ -49,19 +52,21 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
     leftovers = Leftovers(crew.spark)
     seen: dict[str, Arrived] = {}
     rows: dict[str, int] = {}
-    moved = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
+    unknown = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
     for ready in [ready for ready in together if ready.has_timers]:  # which nothing that comes would wake
         together.remove(ready)
         crew.go(ready, Every(every="1 second"))
     while (together or crew.going) and not crew.stop.is_set():
         ours = {table for ready in together for table in ready.step.tables_written}
-        before, moved = moved, set()
+        moved: set[str] = set()
+        has_asked, began = False, time.monotonic()
         for ready in list(together):
             arrived = _arrived(ready, crew.environment)
             name = ready.step.name
-            if not (has_news(ready, ours, before | moved) and is_new(arrived, seen.get(name))):
+            if not (has_news(ready, ours, unknown | moved) and is_new(arrived, seen.get(name))):
                 continue
             seen[name] = arrived
+            has_asked = True
             had_few = rows.get(name, FEW) < FEW
             few = NO_CODE if isinstance(crew.environment.engine, LocalEngine) and had_few else {}
             by_files = not loads_all_state(ready.step, crew.spark)
@@ -75,10 +80,17 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
             elif is_large or is_long(spark_directory(crew.environment, crew.pipeline, name)):
                 together.remove(ready)
                 crew.go(ready, "default")
+        unknown = set()
         crew.look_after()
-        leftovers.clear()
+        if has_asked:
+            leftovers.clear()
         if not moved:
-            crew.stop.wait(IDLE)
+            crew.stop.wait(IDLE if has_asked else pause(after=time.monotonic() - began))
+
+
+def pause(*, after: float) -> float:
+    """Seconds to wait after a round that has only looked at directories, for so long."""
+    return min(IDLE, max(GLANCE, SHARE * after))
 
 
 def loads_all_state(step: Step, spark: SparkSession) -> bool:

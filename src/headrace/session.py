@@ -30,12 +30,6 @@ LOCAL = {
     "spark.driver.bindAddress": LOOPBACK,
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
-    # Each commit of a run that goes on adds a small file for each core. Unmerged, every 50th commit would list them all
-    # anew: after a day that is dozens of times their own size. So it would list for a week those that were merged.
-    "spark.databricks.delta.autoCompact.enabled": "true",
-    "spark.databricks.delta.autoCompact.minNumFiles": "200",
-    "spark.databricks.delta.autoCompact.maxFileSize": "2097152",  # what has half of it is not merged again
-    "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 hour",
     "spark.sql.adaptive.enabled": "false",
     # No fork of chmod for each file.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
