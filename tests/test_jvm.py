@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import socket
 import subprocess
 import sys
+import threading
 
 from headrace import jvm
 
@@ -52,3 +55,22 @@ def test_the_logs_of_processes_that_are_gone_go_and_each_process_finds_its_own(s
     assert {lives.name, own.name, f"spark-20260124T120000-{ended.pid}.log"} < kept
     assert {file.stem for file in logs.glob("*.log.1")} < kept
     assert jvm.log_file(tmp_path) == own
+
+
+def test_a_jvm_that_is_gone_leaves_no_traceback_of_py4j(capsys):
+    from py4j.java_gateway import GatewayClient
+
+    root = logging.getLogger()
+    handler = logging.StreamHandler(sys.stderr)
+    root.addHandler(handler)
+    root.addFilter(jvm.is_not_of_py4j)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as gone:
+            client = GatewayClient(address="127.0.0.1", port=gone.getsockname()[1])
+            threading.Thread(target=lambda: gone.accept()[0].close(), daemon=True).start()
+            client.send_command("c\n", retry=False)
+        logging.error("of others")
+    finally:
+        root.removeHandler(handler)
+        root.removeFilter(jvm.is_not_of_py4j)
+    assert capsys.readouterr().err == "of others\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -46,6 +47,7 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
         if not is_alive(int(old.stem.rpartition("-")[2])):  # a stream may go on for weeks
             for file in (old, old.with_suffix(".log.1")):
                 file.unlink(missing_ok=True)
+    logging.getLogger().addFilter(is_not_of_py4j)
     log = logs / f"spark-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     properties = logs / "log4j2.properties"
     properties.write_text(LOG4J.format(log="${sys:headrace.log}", size=LOG_SIZE))
@@ -71,6 +73,11 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
             ) from error
     SparkContext._ensure_initialized(gateway=gateway)
     return log
+
+
+def is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """A call that the JVM does not survive is told by its error; py4j writes a traceback besides (0.10.9.9)."""
+    return record.module != "java_gateway"
 
 
 @contextmanager
