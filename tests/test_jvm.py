@@ -57,20 +57,15 @@ def test_the_logs_of_processes_that_are_gone_go_and_each_process_finds_its_own(s
     assert jvm.log_file(tmp_path) == own
 
 
-def test_a_jvm_that_is_gone_leaves_no_traceback_of_py4j(capsys):
+def test_a_jvm_that_is_gone_leaves_no_traceback_of_py4j(capsys, monkeypatch):
     from py4j.java_gateway import GatewayClient
 
     root = logging.getLogger()
-    handler = logging.StreamHandler(sys.stderr)
-    root.addHandler(handler)
-    root.addFilter(jvm.is_not_of_py4j)
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as gone:
-            client = GatewayClient(address="127.0.0.1", port=gone.getsockname()[1])
-            threading.Thread(target=lambda: gone.accept()[0].close(), daemon=True).start()
-            client.send_command("c\n", retry=False)
-        logging.error("of others")
-    finally:
-        root.removeHandler(handler)
-        root.removeFilter(jvm.is_not_of_py4j)
+    monkeypatch.setattr(root, "handlers", [logging.StreamHandler(sys.stderr)])
+    monkeypatch.setattr(root, "filters", [jvm.is_not_of_py4j])
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        client = GatewayClient(address="127.0.0.1", port=gone.getsockname()[1])
+        threading.Thread(target=lambda: gone.accept()[0].close(), daemon=True).start()
+        client.send_command("c\n", retry=False)
+    logging.error("of others")
     assert capsys.readouterr().err == "of others\n"

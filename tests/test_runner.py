@@ -248,8 +248,10 @@ def test_a_run_with_timers_ends_at_the_first_batch_without_rows(flow, trigger):
         flow.feed("lines", "one")
         limit = threading.Timer(60, os.kill, (os.getpid(), signal.SIGTERM))
         limit.start()
-        runner.run(flow.spark, triggered(flow.bundle(), trigger), "flow", once=True)
-        limit.cancel()
+        try:
+            runner.run(flow.spark, triggered(flow.bundle(), trigger), "flow", once=True)
+        finally:
+            limit.cancel()  # else it would end the tests
         assert whats(flow)[-1] == "run ended"
     assert sorted(row["total"] for row in flow.read("counts")) == [1, 2]
     assert whats(flow) == ["run started", "run ended"] * 2
