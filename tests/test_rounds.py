@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from headrace import rounds, runner
 from headrace.config.models import Read, Sink, Step
@@ -98,6 +99,43 @@ def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):
     assert sorted(row["value"] for row in flow.read("copied")) == ["one", "two"]
     assert events[-1].what == "run stopped"
     assert [(event.step, event.rows) for event in events if event.rows] == [("land", 1), ("copy", 1)] * 2
+
+
+def test_a_run_of_many_rounds_merges_the_files_that_it_writes(flow, monkeypatch):
+    monkeypatch.setattr(rounds, "MANY", 2)
+    flow.source("lines", "text")
+    flow.feed("lines", "0")
+    flow.steps("""
+        land:
+          layer: bronze
+          reads: {lines: {source: lines}}
+          writes: {table: landed}
+          settings: {spark.databricks.delta.autoCompact.minNumFiles: 2}
+        copy: {layer: silver, reads: {lines: {table: landed}}, writes: {table: copied}}
+        raw:
+          layer: silver
+          reads: {lines: {table: landed}}
+          writes: {table: rawest}
+          settings: {spark.databricks.delta.autoCompact.enabled: false}
+        """)
+
+    def watch(event):
+        if event.step == "raw" and event.batch is not None and event.batch < 7:
+            flow.feed("lines", str(event.batch + 1))
+        elif event.step == "raw" and event.batch == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
+    landed, copied, rawest = (
+        [entry["operation"] for entry in DeltaTable(str(flow.directory / "tables" / table)).history()[::-1]]
+        for table in ("landed", "copied", "rawest")
+    )
+    assert landed.count("OPTIMIZE") >= 2
+    assert "OPTIMIZE" not in landed[: rounds.MANY + 1]  # a short run merges nothing
+    assert copied.count("OPTIMIZE") == 1  # at first all that there is, then only many files
+    assert "OPTIMIZE" not in rawest
+    for table in ("landed", "copied", "rawest"):  # whoever reads on has each row once
+        assert sorted(row["value"] for row in flow.read(table)) == [str(number) for number in range(8)]
 
 
 @pytest.mark.parametrize(("store", "leaves"), [("HDFSBacked", True), ("RocksDB", False)])

@@ -30,6 +30,9 @@ TUNED = {
     "spark.sql.streaming.pollingDelay": "100ms",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+    "spark.databricks.delta.autoCompact.minNumFiles": "200",
+    "spark.databricks.delta.autoCompact.maxFileSize": "2097152",
+    "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 hour",
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.checkpointFileManagerClass": (

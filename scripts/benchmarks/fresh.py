@@ -22,6 +22,7 @@ ON_DISK = {  # where one keeps a large state
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
+MERGING = {"spark.databricks.delta.autoCompact.enabled": "true"}
 SPAN = 300.0  # seconds between two words on how it goes
 WARM = 60.0  # seconds of feeding before a window begins
 PATIENCE = 900.0
@@ -135,7 +136,8 @@ def _attempt(ground: Ground, name: str, data: Path) -> Attempt:
     chosen = ON_DISK if ground.state else {}
     if name == "headrace":
         return ground.headrace(ground.bundle("fresh", data, settings=chosen), "orders", "--follow")
-    # The same collector as Headrace's session, so that only the way of going round differs.
+    # The same collector and merging of small files as in Headrace's session, so that only the way of going round differs.
+    chosen = {**chosen, **MERGING}
     settings = [f"--setting={key}={value}" for key, value in chosen.items()]
     return ground.by_hand(data, "--follow", "--java-options=-XX:+UseParallelGC", *settings)
 

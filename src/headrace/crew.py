@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import failures, sinks, steps
 from headrace.checkpoints.layout import spark_directory
-from headrace.config.models import Environment, Every, Setting, Trigger
+from headrace.config.models import Environment, Every, LocalEngine, Setting, Trigger
 from headrace.errors import StepError, in_a_line
 from headrace.jvm import log_file
 from headrace.progress import Recorder
@@ -25,6 +25,7 @@ TRIGGERS: dict[str, Mapping[str, Any]] = {
     "once": {"once": True},
     "default": {"processingTime": "0 seconds"},
 }
+MERGING: Mapping[str, Setting] = {"spark.databricks.delta.autoCompact.enabled": True}
 LOOK = 0.2  # seconds between two looks at a query that runs
 
 
@@ -45,7 +46,8 @@ class Crew:
     def go(self, ready: steps.Prepared, trigger: Trigger) -> None:
         """Starts a step and lets it go; `look_after` notices its end."""
         if not self.stop.is_set():
-            self.going[ready.step.name] = (ready, trigger, self._start(ready, trigger, {}))
+            lesser = {} if ends(trigger) else self.merging
+            self.going[ready.step.name] = (ready, trigger, self._start(ready, trigger, lesser))
 
     def run_to_end(self, ready: steps.Prepared, lesser: Mapping[str, Setting]) -> int:
         """Runs one step over what is there, and tells how many rows it had; its own settings go over the lesser."""
@@ -78,6 +80,12 @@ class Crew:
         if self.failed:
             failed = [self.failed[name] for name in order if name in self.failed]
             raise StepError.of([problem for error in failed for problem in error.problems])
+
+    @property
+    def merging(self) -> Mapping[str, Setting]:
+        """Lets a step that goes on for long merge its tables' small files, unless the environment has a word on it."""
+        is_open = all(self.spark.conf.get(key, None) is None for key in MERGING)
+        return MERGING if isinstance(self.environment.engine, LocalEngine) and is_open else {}
 
     def _start(self, ready: steps.Prepared, trigger: Trigger, lesser: Mapping[str, Setting]) -> StreamingQuery:
         """Starts the step's query under its own settings, in its own scheduler pool."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Arrived = list[int | None]  # of each input, what is known without starting a query
 IDLE = 0.5  # seconds to wait after a round in which nothing moved
+MANY = 200  # rounds with rows, after which a step's tables are worth merging; the first merge takes all files
 GLANCE = 0.05  # at least, where no query was started: such a round has only looked at directories
 SHARE = 10  # of a time in which nothing comes, a tenth goes into looks
 LARGE_STATE = 100_000  # rows
@@ -52,6 +53,7 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
     leftovers = Leftovers(crew.spark)
     seen: dict[str, Arrived] = {}
     rows: dict[str, int] = {}
+    rounds_with_rows = 0
     unknown = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
     for ready in [ready for ready in together if ready.has_timers]:  # which nothing that comes would wake
         together.remove(ready)
@@ -71,7 +73,8 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
             few = NO_CODE if isinstance(crew.environment.engine, LocalEngine) and had_few else {}
             by_files = not loads_all_state(ready.step, crew.spark)
             files = (OPENED_ANEW if had_few else SNAPSHOT) if by_files else {}
-            rows[name] = crew.run_to_end(ready, {**few, **files})
+            merging = crew.merging if rounds_with_rows > MANY else {}
+            rows[name] = crew.run_to_end(ready, {**few, **files, **merging})
             if rows[name]:
                 moved |= set(ready.step.tables_written)
             is_large = crew.recorder.state_rows(name) > LARGE_STATE and not by_files
@@ -81,6 +84,7 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
                 together.remove(ready)
                 crew.go(ready, "default")
         unknown = set()
+        rounds_with_rows += bool(moved)
         crew.look_after()
         if has_asked:
             leftovers.clear()

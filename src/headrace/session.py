@@ -30,6 +30,10 @@ LOCAL = {
     "spark.driver.bindAddress": LOOPBACK,
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+    # For a run of days, whose commits add small files: each 50th lists all that there are, and those merged meanwhile.
+    "spark.databricks.delta.autoCompact.minNumFiles": "200",
+    "spark.databricks.delta.autoCompact.maxFileSize": "2097152",  # what has half of it is not merged again
+    "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 hour",
     "spark.sql.adaptive.enabled": "false",
     # No fork of chmod for each file.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
