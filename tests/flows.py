@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from headrace import steps
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle
-from headrace.graph import order
+from headrace.graph import order_of_all
 from headrace.testing import PipelineRun, run_pipeline
 from headrace.testing.pipelines import Places
 
@@ -79,7 +79,7 @@ class Flow:
     def rehearse(self) -> list[steps.Prepared]:
         """Prepares all steps, starting none."""
         bundle = self.bundle()
-        return steps.rehearse(self.spark, order(bundle, NAME), bundle.environment)
+        return steps.rehearse(self.spark, order_of_all(bundle), bundle.environment)
 
     def crash_before_commit(self, step: str, *, undo: Sequence[str] = ()) -> None:
         """Leaves all as a crash between the last batch's writes and its commit does.

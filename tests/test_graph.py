@@ -272,20 +272,20 @@ def test_what_does_not_fit_is_refused_before_the_call(golden: Golden) -> None:
     said = []
     for function, keys in ((enrich, {"kyes": 1}), (first, {}), (two, {}), ("text", {})):
         with pytest.raises(ConfigurationError) as caught:
-            bind(_step(transform="a:b", **{"with": keys}), function, {"orders": "O"}, where="conf/p.yml:3")  # type: ignore[arg-type]
+            bind(_step(transform="a:b", **{"with": keys}), function, {"orders": "O"})  # type: ignore[arg-type]
         said.append(str(caught.value))
     golden("graph/bind", "\n".join(said))
 
 
 def test_what_a_path_names_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "resolved_here.py").write_text("ORDER = 5\n")
-    assert resolve("resolved_here:ORDER", source=tmp_path) == 5
+    monkeypatch.syspath_prepend(tmp_path)
+    assert resolve("resolved_here:ORDER") == 5
     assert resolve("headrace.graph:resolve") is resolve
 
 
 def test_what_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "broken_syntax.py").write_text("def f(:\n")
     (tmp_path / "broken_import.py").write_text("import not_installed_at_all\n")
     (tmp_path / "broken_name.py").write_text("import sys\nsys.nothing_of_this_name\n")
@@ -301,6 +301,6 @@ def test_what_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "broken_value:f",
     ):
         with pytest.raises(ConfigurationError) as caught:
-            resolve(path, where="conf/p.yml:3", source=tmp_path)
+            resolve(path)
         said.append(str(caught.value))
     golden("graph/resolve", "\n".join(said))

@@ -143,7 +143,9 @@ def test_a_table_of_another_pipeline_has_to_be_there(flow):
     )
     bundle = flow.bundle()
     with pytest.raises(ConfigurationError) as error:
-        steps.rehearse(flow.spark, bundle.pipelines["other"].steps.values(), bundle.environment)
+        steps.rehearse(
+            flow.spark, [(bundle.lines_of("other"), bundle.pipelines["other"].steps["other"])], bundle.environment
+        )
     assert [problem.where for problem in error.value.problems] == [f"{flow.directory}/tables/lines"]
     runner.check(flow.spark, bundle)  # asks all pipelines: there it is still to come
 

@@ -136,7 +136,7 @@ def _attempt(ground: Ground, name: str, data: Path) -> Attempt:
     chosen = ON_DISK if ground.state else {}
     if name == "headrace":
         return ground.headrace(ground.bundle("fresh", data, settings=chosen), "orders", "--follow")
-    # The same collector and merging of small files as in Headrace's session, so that only the way of going round differs.
+    # The same collector and merging of small files as Headrace has, so that only the way of going round differs.
     chosen = {**chosen, **MERGING}
     settings = [f"--setting={key}={value}" for key, value in chosen.items()]
     return ground.by_hand(data, "--follow", "--java-options=-XX:+UseParallelGC", *settings)

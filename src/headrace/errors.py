@@ -14,7 +14,8 @@ Foreign errors become ours once, at the edge that meets them. Each problem says 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -63,6 +64,16 @@ class HeadraceError(Exception):
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Here stand the problems of this block that do not say where they stand."""
+    try:
+        yield
+    except HeadraceError as error:
+        problems = (Problem(one.where or where, one.message, one.fix) for one in error.problems)
+        raise type(error).of(problems) from error
 
 
 class ConfigurationError(HeadraceError):

@@ -21,23 +21,24 @@ from headrace.modules import Missing, Unchecked, find
 
 def order(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
     """The steps of a pipeline, each after those whose tables it reads; otherwise as in the file."""
-    return _in_order(pipeline_named(bundle, pipeline).steps.values())
+    steps, lines = pipeline_named(bundle, pipeline).steps.values(), bundle.lines_of(pipeline)
+    return tuple(step for _, step in _in_order((lines, step) for step in steps))
 
 
-def order_of_all(bundle: Bundle) -> tuple[Step, ...]:
-    """The steps of all pipelines, each after those whose tables it reads."""
-    return _in_order(step for _, step in bundle.located_steps())
+def order_of_all(bundle: Bundle) -> list[tuple[Lines, Step]]:
+    """The steps of all pipelines, each after those whose tables it reads, with the lines of its file."""
+    return _in_order(bundle.located_steps())
 
 
-def _in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
-    waiting, done = list(steps), []
+def _in_order(located: Iterable[tuple[Lines, Step]]) -> list[tuple[Lines, Step]]:
+    waiting, done = list(located), []
     while waiting:
         # Without a cycle, which loading has ruled out, there is always one whose inputs are done.
-        to_come = {table for step in waiting for table in _written(step)}
-        ready = next(step for step in waiting if not to_come & {*_read(step)} - {*_written(step)})
+        to_come = {table for _, step in waiting for table in _written(step)}
+        ready = next(one for one in waiting if not to_come & {*_read(one[1])} - {*_written(one[1])})
         done.append(ready)
         waiting.remove(ready)
-    return tuple(done)
+    return done
 
 
 def pipeline_named(bundle: Bundle, name: str) -> Pipeline:
@@ -144,45 +145,39 @@ def _rules(rules: tuple[Rule, ...], path: tuple[str, ...]) -> Iterator[tuple[tup
 # ── With importing ────────────────────────────────────────────────────────────────────────────────────
 
 
-def resolve(path: str, *, where: str = "", source: Path | str | None = None) -> Any:
-    """Imports what `module:name` names; `source` is a directory to search first."""
+def resolve(path: str) -> Any:
+    """Imports what `module:name` names."""
     module, _, name = path.partition(":")
-    if source is not None and str(source) not in sys.path:
-        sys.path.insert(0, str(source))
-        importlib.invalidate_caches()
     try:
         return getattr(importlib.import_module(module), name)
     except AttributeError as error:
         if error.obj is not sys.modules.get(module):
-            raise _failed(module, where, error) from error
+            raise _failed(module, error) from error
         fix = f"define it in {module}, or correct the import path"
-        raise ConfigurationError(f"module '{module}' has no '{name}'", where=where, fix=fix) from error
+        raise ConfigurationError(f"module '{module}' has no '{name}'", fix=fix) from error
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise _failed(module, where, error) from error
+            raise _failed(module, error) from error
         fix = "correct the import path, or install the package"
-        raise ConfigurationError(f"there is no module '{module}'", where=where, fix=fix) from error
+        raise ConfigurationError(f"there is no module '{module}'", fix=fix) from error
     except Exception as error:  # a module of the user's may raise anything
-        raise _failed(module, where, error) from error
+        raise _failed(module, error) from error
 
 
-def _failed(module: str, where: str, error: Exception) -> ConfigurationError:
+def _failed(module: str, error: Exception) -> ConfigurationError:
     message = f"importing '{module}' failed: {type(error).__name__}: {error}"
-    return ConfigurationError(message, where=where, fix=f"correct the module; try: python -c 'import {module}'")
+    return ConfigurationError(message, fix=f"correct the module; try: python -c 'import {module}'")
 
 
-def bind(
-    step: Step, function: Callable[..., Any], inputs: Mapping[str, Any], *, where: str = ""
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def bind(step: Step, function: Callable[..., Any], inputs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What to call a step's transform with: its inputs by name, and the settings of `with`."""
     if not callable(function):
         fix = "name a function"
-        raise ConfigurationError(f"step '{step.name}': {step.transform} is not a function", where=where, fix=fix)
+        raise ConfigurationError(f"step '{step.name}': {step.transform} is not a function", fix=fix)
     takes = of_function(function)
     wrong = list(mismatches(takes, step))
     if wrong:
-        told = [Problem(where, f"step '{step.name}': {one.message}", one.fix) for one in wrong]
-        raise ConfigurationError.of(told)
+        raise ConfigurationError.of(Problem("", f"step '{step.name}': {one.message}", one.fix) for one in wrong)
     left = dict(inputs)
     positional: list[Any] = []
     if takes.stream is not None:

@@ -44,7 +44,8 @@ def run(
         for step in chosen:
             lock = Lock(spark, step_directory(environment, pipeline, step.name), step.name)
             stack.callback(lock.release)
-        prepared = steps.rehearse(spark, chosen, environment, note=recorder.note)
+        located = ((bundle.lines_of(pipeline), step) for step in chosen)
+        prepared = steps.rehearse(spark, located, environment, note=recorder.note)
         recorder.say("run started")
         try:
             crew = Crew(spark, environment, bundle.directory, pipeline, recorder, stop)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import quality, secrets
 from headrace.config.judging import is_judged
-from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source, Step
+from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source
 from headrace.errors import ConfigurationError, DataError, HeadraceError, in_a_line
 from headrace.graph import resolve
 from headrace.records import CORRUPT, parse_json
@@ -27,20 +27,12 @@ ALL_FILES = {"maxFileAge": "36500d"}
 BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"  # as Spark's batch reader has it
 
 
-def open_inputs(
-    spark: SparkSession, step: Step, environment: Environment, to_come: Mapping[str, StructType]
-) -> dict[str, DataFrame]:
-    """All inputs of a step by name; outside rows judged, watermarks set, tables still to be made stood in for."""
-    return {
-        name: _stand_in(spark, to_come[str(read.table)], read)
-        if read.table in to_come
-        else open_input(spark, read, environment)
-        for name, read in step.reads.items()
-    }
-
-
-def open_input(spark: SparkSession, read: Read, environment: Environment) -> DataFrame:
-    """One input, as the transform gets it."""
+def open_input(
+    spark: SparkSession, read: Read, environment: Environment, to_come: Mapping[str, StructType] | None = None
+) -> DataFrame:
+    """One input, as the transform gets it: judged, with its watermark; a table that is to come is stood in for."""
+    if to_come and read.table in to_come:
+        return _stand_in(spark, to_come[str(read.table)], read)
     if read.source is not None:
         source = environment.sources[read.source]
         source = source.model_copy(update={"options": {**source.options, **read.options}})

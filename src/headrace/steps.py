@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace import quality, rules, sinks, sources
 from headrace.batches import BatchWriter, Counts
 from headrace.config.judging import DEDUPLICATE, QUARANTINE
+from headrace.config.locate import Lines
 from headrace.config.models import Environment, Setting, Step
-from headrace.errors import ConfigurationError, HeadraceError, Problem, in_a_line
+from headrace.errors import ConfigurationError, HeadraceError, Problem, in_a_line, located
 from headrace.graph import bind, resolve
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
+NO_LINES = Lines("")
 TIMERS = re.compile(r"(?:GroupsInPandasWithState|TransformWithState).*ProcessingTime")  # as plans say it (4.2.0)
 
 
@@ -43,23 +46,33 @@ def prepare(
     *,
     note: Callable[[int, Counts], None],
     to_come: Mapping[str, StructType],
+    lines: Lines = NO_LINES,
 ) -> Prepared:
-    """The way of a row, in three statements: open the inputs, transform, open the sink."""
-    inputs = sources.open_inputs(spark, step, environment, to_come)
-    frame = _transform(step, inputs)
+    """The way of a row: open the inputs, transform, open the sink. `lines` say where a mistake stands."""
+    at = partial(lines.where, "steps", step.name)
+    inputs = {}
+    for name, read in step.reads.items():
+        with located(at("reads", name)):
+            inputs[name] = sources.open_input(spark, read, environment, to_come)
+    with located(at("transform")):
+        frame = _transform(step, inputs)
     judged = quality.is_judged(frame) or bool(step.expect)
     batches = BatchWriter(step, environment, transform=_batch_transform(step, environment), note=note)
-    writer = sinks.open_sink(frame, step, environment, batches, judged=judged)
+    with located(at("writes")):
+        writer = sinks.open_sink(frame, step, environment, batches, judged=judged)
 
     good = frame.drop(quality.VERDICT, quality.UNIQUE)
-    if sinks.batch_transform(step):
-        good = _call(step, _without_verdict(inputs))
-    quality.judge_result(good, step.expect)  # in the batches it would come too late
-    rules.require_fitting(good, step.expect)
-    for at, sink in enumerate(step.writes, 1):
+    with located(at("transform")):
+        if sinks.batch_transform(step):
+            good = _call(step, _without_verdict(inputs))
+        refuse_unsupported(frame, step)
+    with located(at("expect")):
+        quality.judge_result(good, step.expect)  # in the batches it would come too late
+        rules.require_fitting(good, step.expect)
+    for number, sink in enumerate(step.writes):
         named = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by, *sink.cluster_by]
-        rules.require_columns(good, f"sink {at}", named)
-    refuse_unsupported(frame, step)
+        with located(at("writes", number)):
+            rules.require_columns(good, f"sink {number + 1}", named)
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, environment, judged=judged)
     writer = writer.outputMode(step.output)
@@ -68,7 +81,7 @@ def prepare(
 
 def rehearse(
     spark: SparkSession,
-    steps: Iterable[Step],
+    steps: Iterable[tuple[Lines, Step]],
     environment: Environment,
     *,
     note: Callable[[str], Callable[[int, Counts], None]] = lambda step: lambda batch, counts: None,
@@ -77,12 +90,12 @@ def rehearse(
     prepared: list[Prepared] = []
     problems: list[Problem] = []
     to_come: dict[str, StructType] = {}
-    for step in steps:
+    for lines, step in steps:
         try:
-            with settings(spark, settings_of(step)):
-                ready = prepare(spark, step, environment, note=note(step.name), to_come=to_come)
+            with located(lines.where("steps", step.name, "settings")), settings(spark, settings_of(step)):
+                ready = prepare(spark, step, environment, note=note(step.name), to_come=to_come, lines=lines)
         except HeadraceError as error:
-            problems += [Problem(p.where or f"step {step.name!r}", p.message, p.fix) for p in error.problems]
+            problems += error.problems
             continue
         prepared.append(ready)
         made = dict.fromkeys(step.tables_written, ready.schema)
@@ -203,8 +216,7 @@ def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
 
     if not isinstance(frame, Frame):
         raise ConfigurationError(
-            f"{step.transform} returned a {type(frame).__name__}",
-            where=f"step {step.name!r}",
+            f"step {step.name!r}: {step.transform} returned a {type(frame).__name__}",
             fix="return the DataFrame that the step writes",
         )
     return frame
@@ -212,8 +224,7 @@ def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
 
 def _cannot(step: Step, error: Exception, what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{what}: {in_a_line(error)}",
-        where=f"step {step.name!r}",
+        f"step {step.name!r}: {what}: {in_a_line(error)}",
         fix="change the transform, its settings or the step's output mode",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -429,6 +430,52 @@ def test_problems_of_all_files_come_together(write_bundle: WriteBundle, golden: 
         "databricks.yml": "bundle: {name: shop, name: ship}\n",
     }
     golden("config/all_files", _problems(write_bundle(files)))
+
+
+def test_a_slip_of_the_pen_hides_no_other_problem(write_bundle: WriteBundle, golden: Golden) -> None:
+    pipeline = """\
+        steps:
+          land:
+            layer: bronce
+            reads: {rows: {source: tocks, expct: [{not_null: [a]}]}}
+            writes: {tabel: landed, mode: upsrt, keys: [a]}
+            transfrm: "headrace.transforms.bronze:deduplicate"
+          look:
+            layer: silver
+            reads: {rows: {table: landed_quarantine}, others: {table: landd, static: true}}
+            writes: {table: looked}
+        """
+    environment = (
+        LOCAL_TOP + "sources: {ticks: {kind: fils, format: json, path: data}}\nsettngs: {spark.master: local}\n"
+    )
+    golden(
+        "config/slips",
+        _problems(write_bundle({"conf/pipelines/p.yml": dedent(pipeline), "conf/local.yml": environment})),
+    )
+
+
+@pytest.mark.parametrize("broken", ["step", "environment"])
+def test_a_quarantine_is_not_called_unknown_while_nobody_can_say(write_bundle: WriteBundle, broken: str) -> None:
+    pipeline = """\
+        steps:
+          land:
+            layer: bronze
+            version: {version}
+            reads: {{rows: {{source: lines, schema: a STRING}}}}
+            writes: {{table: landed}}
+          look: {{layer: silver, reads: {{rows: {{table: landed_quarantine}}}}, writes: {{table: looked}}}}
+        """
+    json = "sources: {lines: {kind: files, format: json, path: data}}\n"
+    files = {
+        "conf/pipelines/p.yml": dedent(pipeline).format(version="one" if broken == "step" else 1),
+        "conf/local.yml": LOCAL_TOP.replace("local", "local, cores: two" if broken == "environment" else "local")
+        + json,
+    }
+    assert [line for line in _problems(write_bundle(files)).splitlines() if line.startswith("Error")] == [
+        "Error: step 'land', version: must be a whole number, not 'one'"
+        if broken == "step"
+        else "Error: engine, cores: must be a whole number, not 'two'"
+    ]
 
 
 def test_a_problem_of_a_pipeline_is_told_once_for_all_environments(write_bundle: WriteBundle) -> None:

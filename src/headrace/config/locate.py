@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 KeyPath = tuple[str | int, ...]
@@ -31,9 +31,10 @@ class Lines:
     file: str
     of: dict[KeyPath, int] = field(default_factory=dict)
 
-    def add(self, more: Mapping[KeyPath, int]) -> None:
-        """Other paths for keys that are written in a shorter form."""
-        self.of.update(more)
+    def also(self, written: KeyPath, meant: KeyPath) -> None:
+        """A key and all in it have another path too: where a short form is written, or one key was meant by another."""
+        inside = {path: line for path, line in self.of.items() if path[: len(written)] == written}
+        self.of.update({(*meant, *path[len(written) :]): line for path, line in inside.items()})
 
     def where(self, *path: str | int) -> str:
         """file:line of the key, or of the nearest key around it that is written."""
@@ -60,12 +61,17 @@ def in_words(path: KeyPath) -> str:
     return ", ".join(words)
 
 
+def meant(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a word not known was probably meant to be."""
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)), None)
+
+
 def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """A fix for a word that is not known: the nearest one, else all of them."""
     choices = sorted(known)
-    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    close = meant(word, choices)
     if close:
-        return f"did you mean '{close[0]}'?"
+        return f"did you mean '{close}'?"
     if otherwise or not choices:
         return otherwise or "take it out"
     return f"known here: {', '.join(choices)}"

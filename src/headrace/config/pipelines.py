@@ -72,7 +72,7 @@ def _draft(name: str, document: Document) -> tuple[Draft, list[Problem]]:
         problems += found
         if step is not None:
             steps[key] = step
-        tables += _tables(key, raw)
+        tables += _tables(key, raw if step is None else {"writes": [{"table": sink.table} for sink in step.writes]})
     return Draft(name, lines, steps, tuple(written), tuple(tables)), problems
 
 
@@ -84,19 +84,13 @@ def _step(name: str, raw: Any, lines: Lines) -> tuple[Step | None, list[Problem]
         problems.append(Problem(lines.where(*at), f"'{name}' is not a name for a step", fix))
     if isinstance(raw, dict) and isinstance(raw.get("writes"), dict):
         raw = {**raw, "writes": [raw["writes"]]}
-        _number(lines, (*at, "writes"))
+        lines.also((*at, "writes"), (*at, "writes", 0))  # one sink is a list of one
     for path, names in _referring(raw, at):
         message = f"{in_words(path)}: '${{{names}}}' stands in a pipeline"
         fix = "a pipeline is the same in every environment: put what differs into the environment files"
         problems.append(Problem(lines.where(*path), message, fix))
     step, found = shape(Step, raw, lines, at, name=name)
     return step, problems + found
-
-
-def _number(lines: Lines, at: KeyPath) -> None:
-    """One sink is a list of one: give its keys the path that they have there."""
-    inside = {path: line for path, line in lines.of.items() if path[: len(at)] == at}
-    lines.add({(*at, 0, *path[len(at) :]): line for path, line in inside.items()})
 
 
 def _referring(data: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import reduce
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headrace.config.locate import KeyPath, Lines, in_words, nearest
+from headrace.config.locate import KeyPath, Lines, in_words, meant, nearest
 from headrace.config.models import kinds
 from headrace.errors import Problem
 
@@ -44,7 +47,11 @@ PATTERNS = {
 
 
 def shape(model: type[M], data: Any, lines: Lines, at: KeyPath, **given: Any) -> tuple[M | None, list[Problem]]:
-    """The model made of the data at a key path; `given` are fields that the file does not write."""
+    """The model made of the data at a key path; `given` are fields that the file does not write.
+
+    Beside problems that are all slips of the pen, the model is made as it was probably meant, so that whoever checks it
+    against others finds what else is wrong.
+    """
     if not isinstance(data, dict):
         words = f"{in_words(at)}: " if at else ""
         message = f"{words}must hold keys and their values, not {shown(data)}"
@@ -56,7 +63,34 @@ def shape(model: type[M], data: Any, lines: Lines, at: KeyPath, **given: Any) ->
         found: dict[KeyPath, list[ErrorDetails]] = {}
         for detail in error.errors(include_url=False):
             found.setdefault(_path(data, detail), []).append(detail)
-        return None, strays + [_problem(model, lines, at, path, details) for path, details in found.items()]
+        problems = strays + [_problem(model, lines, at, path, details) for path, details in found.items()]
+        slips = {path: details[0] for path, details in found.items()}
+        return _meant(model, {**data, **given}, slips, lines, at), problems
+
+
+def _meant(model: type[M], data: Any, slips: Mapping[KeyPath, ErrorDetails], lines: Lines, at: KeyPath) -> M | None:
+    """The model with each unknown key or word taken for the nearest known one; none if that does not make it whole."""
+    data = deepcopy(data)
+    for path, detail in slips.items():
+        holder = reduce(lambda inside, key: inside[key], path[:-1], data)
+        if detail["type"] == "extra_forbidden":
+            value = holder.pop(path[-1])
+            known = meant(str(path[-1]), _keys(_owner(model, detail["loc"][:-1])) - holder.keys())
+            if known is not None:
+                holder[known] = value
+                lines.also(at + path, (*at, *path[:-1], known))
+        elif detail["type"] == "literal_error" and isinstance(detail["input"], str):
+            holder[path[-1]] = meant(detail["input"], _choices(detail, "expected"))
+        elif detail["type"] == "union_tag_invalid":
+            holder[path[-1]]["kind"] = meant(detail["ctx"]["tag"], _choices(detail, "expected_tags"))
+    try:
+        return model.model_validate(data)
+    except ValidationError:
+        return None
+
+
+def _choices(detail: ErrorDetails, said_as: str) -> list[str]:
+    return [choice.strip(" '") for choice in detail["ctx"][said_as].replace(" or ", ", ").split(", ")]
 
 
 def _path(data: Any, detail: ErrorDetails) -> KeyPath:
@@ -102,13 +136,13 @@ def _said(detail: ErrorDetails) -> tuple[str, str]:
     if kind in ("missing", "too_long", "too_short"):
         return "must be a pair", "write the lowest and the highest value: [low, high]"
     if kind == "literal_error":
-        choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(", ")]
+        choices = _choices(detail, "expected")
         if not isinstance(value, str):
             fix = f"write {choices[0].lower()}" if len(choices) == 1 else f"known here: {', '.join(choices)}"
             return f"unknown word {shown(value)}", fix
         return f"unknown word {shown(value)}", nearest(value, choices)
     if kind == "union_tag_invalid":
-        choices = [choice.strip(" '") for choice in context["expected_tags"].split(", ")]
+        choices = _choices(detail, "expected_tags")
         return f"unknown kind '{context['tag']}'", nearest(str(context["tag"]), choices)
     if kind == "union_tag_not_found":
         return "'kind' is missing", "add 'kind:' here"
@@ -131,9 +165,12 @@ def _pattern(pattern: str, value: Any) -> tuple[str, str]:
 
 def _unknown(owner: type[BaseModel] | None, at: KeyPath, key: str, lines: Lines) -> Problem:
     words = f"{in_words(at)}: " if at else ""
-    known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
-    known = [name for name in known if name != "name"]
-    return Problem(lines.where(*at, key), f"{words}unknown key '{key}'", nearest(key, known))
+    return Problem(lines.where(*at, key), f"{words}unknown key '{key}'", nearest(key, _keys(owner)))
+
+
+def _keys(owner: type[BaseModel] | None) -> set[str]:
+    """The keys that a file may write into a model."""
+    return {field.alias or name for name, field in owner.model_fields.items()} - {"name"} if owner else set()
 
 
 def shown(value: Any) -> str:

@@ -23,7 +23,7 @@ def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Pro
     problems += _collisions(writers, quarantines)
     for draft in drafts:
         for step in draft.steps.values():
-            problems += _reads(draft, step, writers, quarantines)
+            problems += _reads(draft, step, writers, quarantines, _unsure(drafts, environment))
     return problems + list(_cycles(drafts, writers | quarantines))
 
 
@@ -73,6 +73,16 @@ def _judged(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tupl
                     yield str(step.writes[at].table), (draft, step.name, at)
 
 
+def _unsure(drafts: list[Draft], environment: EnvironmentDraft) -> set[str]:
+    """Tables that are there if a step judges its rows, which nobody can say before the files are well formed."""
+    return {
+        f"{table}{QUARANTINE}"
+        for draft in drafts
+        for step, _, table in draft.tables
+        if environment.environment is None or step not in draft.steps
+    }
+
+
 def _collisions(writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Iterator[Problem]:
     for table, owner in writers.items():
         if table in quarantines:
@@ -83,13 +93,15 @@ def _collisions(writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Ite
             yield Problem(where, message, "give the table another name")
 
 
-def _reads(draft: Draft, step: Step, writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Iterator[Problem]:
+def _reads(
+    draft: Draft, step: Step, writers: dict[str, Owner], quarantines: dict[str, Owner], unsure: set[str]
+) -> Iterator[Problem]:
     for name, read in step.reads.items():
         if read.table is None:
             continue
         where = draft.lines.where("steps", step.name, "reads", name, "table")
         if read.table not in writers:
-            if read.table not in quarantines:
+            if read.table not in quarantines and read.table not in unsure:
                 message = f"step '{step.name}' reads unknown table '{read.table}'"
                 fix = nearest(read.table, [*writers, *quarantines], "write it in a step; outside data is a source")
                 yield Problem(where, message, fix)
