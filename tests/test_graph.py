@@ -208,6 +208,20 @@ def test_a_rule_that_is_not_a_plain_def_is_said_to_be_unchecked(write_bundle: Wr
     assert "rule 'stream.steps:assigned' is unchecked" in note
 
 
+def test_a_directory_without_an_init_is_a_package_too(write_bundle: WriteBundle) -> None:
+    root = write_bundle(
+        {
+            "conf/pipelines/p.yml": "steps:\n"
+            + _written("reads: {rows: {source: ticks}}, transform: stream.deep.inside.steps:f, row_wise: true"),
+            "src/stream/__init__.py": "",
+            "src/stream/deep/inside/steps.py": "def f(rows): ...\n",
+        }
+    )
+    bundle = load_bundle(root)
+    require_functions(bundle)
+    assert unchecked(bundle) == []
+
+
 @pytest.mark.parametrize("module", ["from elsewhere import *\n", "def __getattr__(name): ...\n"])
 def test_a_module_that_makes_names_is_unchecked(module: str, write_bundle: WriteBundle) -> None:
     keys = 'reads: {rows: {source: orders, schema: "stream.steps:ANY"}}, transform: stream.steps:any, row_wise: true'

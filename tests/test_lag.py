@@ -21,13 +21,21 @@ def file_source(place: Path) -> dict[str, object]:
 
 def test_files_that_are_there_less_those_in_the_log(tmp_path: Path) -> None:
     data, checkpoint = tmp_path / "data", tmp_path / "checkpoint"
-    for name in ("a.json", "b.json", "country=DE/c.json", "_ignored", ".d.json.crc", "_temporary/e.json"):
+    for name in (
+        "a.json",
+        "b.json",
+        "country=DE/c.json",
+        "_ignored",
+        ".d.json.crc",
+        "_temporary/e.json",
+        "_day=1/f.json",
+    ):
         write(data / name)
     write(checkpoint / "sources" / "0" / "0", 'v1\n{"path":"a"}')
-    assert behind([file_source(data)], str(checkpoint)) == 2
+    assert behind([file_source(data)], str(checkpoint)) == 3  # a column's name may begin so
     write(checkpoint / "sources" / "0" / "9.compact", 'v1\n{"path":"a"}\n{"path":"b"}')
-    assert behind([file_source(data)], str(checkpoint)) == 1
-    write(checkpoint / "sources" / "0" / "10", 'v1\n{"path":"c"}')
+    assert behind([file_source(data)], str(checkpoint)) == 2
+    write(checkpoint / "sources" / "0" / "10", 'v1\n{"path":"c"}\n{"path":"f"}')
     assert behind([file_source(data)], str(checkpoint)) == 0
 
 
@@ -50,6 +58,7 @@ def test_offsets_of_all_partitions() -> None:
         "latestOffset": {"orders": {"0": 9, "1": 2, "2": 1}},
     }
     assert behind([kafka], "") == 5
+    assert behind([{**kafka, "latestOffset": None}], "") is None  # of a batch that is repeated after a crash
 
 
 def test_what_cannot_be_known_is_not_guessed(tmp_path: Path) -> None:

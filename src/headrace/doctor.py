@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from headrace import jars, java
-from headrace.config.models import DatabricksEngine, Environment, LocalEngine
+from headrace.config.models import DatabricksEngine, Environment, LocalEngine, on_disk
 from headrace.errors import SetupError
 
 PYTHON = (3, 11)
@@ -68,8 +68,8 @@ def _looks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], 
     if environment and not isinstance(engine, DatabricksEngine):
         places = {"tables": environment.tables.root, "checkpoints": environment.checkpoints}
         for name, place in places.items():
-            if place and "://" not in place:
-                yield name, partial(_room, Path(place))
+            if path := on_disk(place or ""):
+                yield name, partial(_room, Path(path))
     on_databricks = isinstance(engine, DatabricksEngine)
     if on_databricks:
         yield "databricks-sdk", _sdk
@@ -186,4 +186,5 @@ def _sdk() -> str:
 
 
 def _nearest(place: Path) -> Path:
-    return next(parent for parent in (place, *place.absolute().parents) if parent.exists())
+    # Path.exists raises where nobody may look, until Python 3.14.
+    return next(parent for parent in (place, *place.absolute().parents) if os.path.exists(parent))  # noqa: PTH110

@@ -12,6 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from headrace.config.models import on_disk
+
 MOST = 16 << 20  # bytes of a source's log that are worth reading after each batch: about 120,000 files
 
 
@@ -24,8 +26,9 @@ def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
 
 def arrivals(place: str) -> int | None:
     """A number that is another one when files have come or gone; None when it is no directory of this machine."""
-    directory = _directory(place)
-    if _is_pattern(place) or not directory.is_dir():
+    path = on_disk(place)
+    directory = Path(path)
+    if not path or _is_pattern(place) or not directory.is_dir():
         return None
     return hash(frozenset(_files(directory)))
 
@@ -35,21 +38,17 @@ def is_long(checkpoint: str) -> bool:
     return any(log.stat().st_size > MOST for log in Path(checkpoint).glob("sources/*/*.compact"))
 
 
-def _directory(place: str) -> Path:
-    """What a place names, with or without the `file:` of an address."""
-    return Path("/" + place.removeprefix("file:").lstrip("/") if place.startswith("file:") else place)
-
-
 def _is_pattern(path: str) -> bool:
     return any(sign in path for sign in "*?[{")
 
 
 def _of(source: Mapping[str, Any], log: Path) -> int | None:
     kind, _, place = source["description"].rstrip("]").partition("[")
-    directory = _directory(place)
+    directory = Path(on_disk(place))
     try:
         if "Kafka" in kind:
-            return _offsets(source["endOffset"], source["latestOffset"])
+            # A batch that is repeated after a crash does not ask for the latest (4.2.0).
+            return _offsets(source["endOffset"], source["latestOffset"]) if source["latestOffset"] else None
         if kind == "FileStreamSource" and place.startswith("file:") and not _is_pattern(place):
             return max(0, sum(1 for _ in _files(directory)) - _read_so_far(log))
         if kind == "DeltaSource" and place.startswith("file:"):
@@ -67,8 +66,13 @@ def _offsets(read: Mapping[str, Mapping[str, int]], latest: Mapping[str, Mapping
 
 def _files(directory: Path) -> Iterator[str]:
     for here, folders, names in os.walk(directory, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
-        yield from (f"{here}/{name}" for name in names if not name.startswith(("_", ".")))
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        yield from (f"{here}/{name}" for name in names if not _is_hidden(name))
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether Spark overlooks it: a partition by a column `_day` it does not (4.2.0)."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _read_so_far(log: Path) -> int:

@@ -54,14 +54,13 @@ def _spec(module: str, source: Path) -> ModuleSpec | Missing:
     importlib.invalidate_caches()
     where: list[str] | None = [str(source), *sys.path]
     spec: ModuleSpec | None = None
-    parts = module.split(".")
-    for at in range(len(parts)):
-        name = ".".join(parts[: at + 1])
-        spec = PathFinder.find_spec(name, where)
+    for at, part in enumerate(module.split(".")):
+        # By its last part alone: by its full name, a directory without __init__.py would ask for its parent's import.
+        spec = PathFinder.find_spec(part, where)
         if spec is None and at == 0:
-            spec = importlib.util.find_spec(name)  # built in, or installed as editable
+            spec = importlib.util.find_spec(part)  # built in, or installed as editable
         if spec is None:
-            return Missing(f"there is no module '{module}'", _near(parts[at], where or [], source))
+            return Missing(f"there is no module '{module}'", _near(part, where or [], source))
         where = list(spec.submodule_search_locations or [])
     return spec if spec is not None else Missing(f"there is no module '{module}'", "name one")
 

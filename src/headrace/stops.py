@@ -12,16 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from headrace.config.models import Environment, is_path
+from headrace.config.models import Environment, on_disk
 
 LOOK = 1.0  # seconds between two looks
 
 
 def request_file(environment: Environment, pipeline: str) -> str:
     """Where a pipeline's runs look for a request; empty where no file can be read, as in object stores."""
-    if not is_path(environment.checkpoints):
-        return ""
-    return f"{environment.checkpoints.rstrip('/')}/{pipeline}/stop.json"
+    checkpoints = on_disk(environment.checkpoints).rstrip("/")
+    return f"{checkpoints}/{pipeline}/stop.json" if checkpoints else ""
 
 
 def request(by: str) -> bytes:

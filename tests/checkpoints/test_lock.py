@@ -80,11 +80,17 @@ def test_a_second_run_in_the_same_process_is_refused_and_takes_nothing_away(spar
         ("C/odd:name", True),
         ("s3://bucket/checkpoints", False),
         ("dbfs:/checkpoints", False),
-        ("/Volumes/main/shop/checkpoints", False),
+        ("file:/data/checkpoints", True),
+        ("/Volumes/disk/shop/checkpoints", True),  # on a Mac
     ],
 )
 def test_only_local_directories_can_be_locked(directory, local):
     assert is_local(directory) is local
+
+
+def test_a_volume_of_databricks_has_no_locks(monkeypatch):
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    assert not is_local("/Volumes/main/shop/checkpoints")
 
 
 def test_a_remote_directory_is_left_alone(spark, tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from headrace.cli import main
 from headrace.doctor import WORKSPACE
 
 LOCAL = """\
-engine: {kind: local, cores: 1, memory: 64m}
+engine: {kind: local, cores: 1, memory: 512m}
 tables: {root: .headrace/tables}
 checkpoints: .headrace/checkpoints
 sources: {numbers: {kind: rate}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -130,3 +131,12 @@ def _damaged(text: str, chance: random.Random) -> str:
         lines[at : at + 1] = kept if chance.random() < 0.8 else []
         lines = lines or [""]
     return "\n".join(lines)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python takes it for one since then")
+def test_an_include_that_is_no_pattern(write_bundle: WriteBundle) -> None:
+    text = DATABRICKS.replace("[resources/*.yml]", '[resources/**.yml, "*.yml"]')
+    with pytest.raises(ConfigurationError) as caught:
+        load_all(write_bundle({**WHOLE, "databricks.yml": text}))
+    told = {problem.message.partition(": Invalid")[0] for problem in caught.value.problems}
+    assert told == {"include: 'resources/**.yml'", "include: '*.yml' matches no file"}  # itself it does not include

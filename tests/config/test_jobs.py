@@ -321,6 +321,14 @@ CASES: dict[str, dict[str, str]] = {
     "root_path_for_everybody": databricks(
         ('host: "https://dev.example.com"', 'host: "https://dev.example.com", root_path: /Workspace/Shared/dev')
     ),
+    "one_root_path_for_two": {"conf/staging.yml": PROD}
+    | databricks(
+        (
+            "{workers: {default: 4}}",
+            "{workers: {default: 4}}\n  staging:\n"
+            '    workspace: {host: "https://prod.example.com", root_path: /Workspace/Shared/shop}',
+        )
+    ),
     "development_shares_with_a_target": {
         name: changed(DEV, ("dev/shop/", "main/shop/")) for name in ("conf/prod.yml", "conf/sandbox.yml")
     }

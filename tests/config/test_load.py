@@ -361,6 +361,7 @@ sources:
 settings: {a: [1]}
 """,
     "engine_sizes": LOCAL_TOP.replace("local}", "local, cores: 0, memory: 2 GB}") + "sources: {ticks: {kind: rate}}\n",
+    "engine_too_small": LOCAL_TOP.replace("local}", "local, memory: 511m}") + "sources: {ticks: {kind: rate}}\n",
     "unknown_engine": LOCAL_TOP.replace("kind: local", "kind: flink") + "sources: {ticks: {kind: rate}}\n",
     "triggers": LOCAL_TOP
     + """\
@@ -389,6 +390,7 @@ sources:
   neither: {kind: kafka, servers: "a:1"}
   both: {kind: kafka, servers: "a:1", topics: [a], pattern: a.*}
   slip: {kind: files, format: jsno, path: data}
+  shouted: {kind: files, format: JSON, path: data}
   other: {kind: files, format: com.example.columns, path: data}
 """,
     "engine_settings": LOCAL_TOP
@@ -399,7 +401,7 @@ settings: {spark.master: "local[4]", spark.driver.memory: 4g, spark.sql.shuffle.
     "values": LOCAL_TOP
     + """\
 sources: {ticks: {kind: rate}, files: {kind: files, format: text, path: "data/${usr}/${a-b}/${unclosed"}}
-values: {user: {required: true}, other: {required: false}, list: [1]}
+values: {user: {required: true}, other: {required: false}, list: [1], nested: "/data/${user}"}
 folders: {out: "${user:-me}"}
 """,
     "brace_in_flow": LOCAL_TOP.replace("root: tables", "root: tables/${user}"),
@@ -443,7 +445,8 @@ def test_a_slip_of_the_pen_hides_no_other_problem(write_bundle: WriteBundle, gol
           look:
             layer: silver
             reads: {rows: {table: landed_quarantine}, others: {table: landd, static: true}}
-            writes: {table: looked}
+            write: {table: looked}
+          again: {layer: gold, reads: {rows: {table: looked}}, writes: {table: more}}
         """
     environment = (
         LOCAL_TOP + "sources: {ticks: {kind: fils, format: json, path: data}}\nsettngs: {spark.master: local}\n"
@@ -476,6 +479,35 @@ def test_a_quarantine_is_not_called_unknown_while_nobody_can_say(write_bundle: W
         if broken == "step"
         else "Error: engine, cores: must be a whole number, not 'two'"
     ]
+
+
+def test_a_file_that_cannot_be_read_makes_no_problems_in_others(write_bundle: WriteBundle) -> None:
+    files = {
+        "conf/pipelines/p.yml": "steps:\n\tland: {}\n",
+        "conf/pipelines/q.yml": "steps:\n  s: {layer: silver, reads: {rows: {table: landed}}, writes: {table: t}}\n",
+        "conf/local.yml": LOCAL_TOP + "triggers: {land: once}\nsources: {ticks: {kind: rate}}\n",
+    }
+    told = [line for line in _problems(write_bundle(files)).splitlines() if line.startswith("Error")]
+    assert told == ["Error: a tab stands where YAML wants spaces"]
+
+
+def test_what_editors_leave_beside_files_is_not_read(write_bundle: WriteBundle) -> None:
+    root = write_bundle({"conf/._local.yml": b"\0", "conf/pipelines/._p.yml": b"\0", "conf/.x.yaml": "a"})
+    (root / "conf/pipelines/.#p.yml").symlink_to("nowhere")
+    assert [bundle.environment.name for bundle in load_all(root)] == ["local"]
+
+
+def test_what_a_release_would_hold_for_itself_is_refused_on_a_cluster(
+    write_bundle: WriteBundle, golden: Golden
+) -> None:
+    environment = """\
+        engine: {kind: spark, master: "spark://a:7077", releases: releases}
+        tables: {root: tables}
+        checkpoints: checkpoints
+        sources: {ticks: {kind: rate}, lines: {kind: files, format: text, path: "file:/data"}}
+        folders: {out: out}
+        """
+    golden("config/relative_on_a_cluster", _problems(write_bundle({"conf/local.yml": dedent(environment)})))
 
 
 def test_a_problem_of_a_pipeline_is_told_once_for_all_environments(write_bundle: WriteBundle) -> None:

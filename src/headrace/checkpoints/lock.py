@@ -5,10 +5,11 @@ The JVM outlives a killed Python driver by seconds; its lock lives exactly as lo
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.models import is_path
+from headrace.config.models import on_disk
 from headrace.errors import GuardError, in_a_line
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ HELD: set[Path] = set()
 
 def is_local(directory: str) -> bool:
     """Whether the directory is on this machine's disk, where file locks hold."""
-    return is_path(directory) and not directory.startswith("/Volumes/")
+    on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ  # elsewhere /Volumes may hold a disk: macOS
+    return bool(on_disk(directory)) and not (on_databricks and directory.startswith("/Volumes/"))
 
 
 class Lock:
@@ -29,7 +31,7 @@ class Lock:
 
     def __init__(self, spark: SparkSession, directory: str, step: str) -> None:
         self._file: Any = None
-        self._path = (Path(directory) / "lock").absolute()
+        self._path = (Path(on_disk(directory)) / "lock").absolute()
         if not is_local(directory):
             return
         if self._path in HELD:

@@ -146,7 +146,12 @@ def _included(root: Path, document: Document, problems: list[Problem]) -> list[P
     for at, pattern in enumerate(patterns if isinstance(patterns, list) else []):
         where = document.lines.where("include", at)
         relative = isinstance(pattern, str) and pattern and not Path(pattern).is_absolute()
-        matched = sorted(file for file in root.glob(pattern) if file.is_file()) if relative else []
+        try:
+            matched = sorted(file for file in root.glob(pattern) if file.is_file()) if relative else []
+        except (ValueError, IndexError) as error:  # no pattern
+            problems.append(Problem(where, f"include: '{pattern}': {error}", "write it like resources/*.yml"))
+            continue
+        matched = [file for file in matched if file != root / FILE]
         if not matched and isinstance(pattern, str):
             fix = f"correct it, or add a file; it starts at the directory of {FILE}"
             problems.append(Problem(where, f"include: '{pattern}' matches no file", fix))

@@ -38,13 +38,13 @@ class EnvironmentDraft:
 
     def names(self, key: str) -> tuple[str, ...]:
         """The names that stand under sources, topics or folders, also when the file is not well formed."""
-        found = self.raw.get(key)
+        found = getattr(self.environment, key) if self.environment else self.raw.get(key)
         return tuple(found) if isinstance(found, dict) else ()
 
 
 def environment_names(root: Path) -> list[str]:
     """The environments that the bundle has files for."""
-    return sorted(path.stem for path in (root / "conf").glob("*.yml"))
+    return sorted(path.stem for path in (root / "conf").glob("[!.]*.yml"))
 
 
 def read_environment(

@@ -119,7 +119,7 @@ def read_bundle(
 
 
 def _not_read(root: Path) -> list[Problem]:
-    files = sorted((root / "conf").glob("*.yaml"))
+    files = sorted((root / "conf").glob("[!.]*.yaml"))
     return [Problem(f"conf/{file.name}", "the file is not read", f"name it {file.stem}.yml") for file in files]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.document import Document, read
-from headrace.config.locate import KeyPath, Lines, in_words, nearest
+from headrace.config.locate import KeyPath, Lines, in_words, meant, nearest
 from headrace.config.models import Step
-from headrace.config.shape import shape
+from headrace.config.shape import keys_of, shape
 from headrace.config.values import references
 from headrace.errors import Problem
 
@@ -28,13 +28,14 @@ class Draft:
     steps: dict[str, Step] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     tables: tuple[tuple[str, int, str], ...] = ()  # step, sink, table: also of steps that are not well formed
+    is_unread: bool = False  # nobody knows what it holds
 
 
 def read_pipelines(root: Path) -> tuple[list[Draft], list[Problem]]:
     """All pipeline files of a bundle, in the order of their names."""
     drafts: list[Draft] = []
     problems: list[Problem] = []
-    for path in sorted((root / FOLDER).glob("*.y*ml")):
+    for path in sorted((root / FOLDER).glob("[!.]*.y*ml")):  # hidden ones are of editors
         file = f"{FOLDER}/{path.name}"
         if path.suffix == ".yaml":
             problems.append(Problem(file, "the file is not read", f"name it {path.stem}.yml"))
@@ -55,7 +56,7 @@ def _draft(name: str, document: Document) -> tuple[Draft, list[Problem]]:
     problems = list(document.problems)
     lines = document.lines
     if document.data is None:
-        return Draft(name, lines), problems
+        return Draft(name, lines, is_unread=True), problems
     for key in document.mapping:
         if key != "steps":
             problems.append(Problem(lines.where(key), f"unknown key '{key}'", nearest(key, ["steps"])))
@@ -72,7 +73,9 @@ def _draft(name: str, document: Document) -> tuple[Draft, list[Problem]]:
         problems += found
         if step is not None:
             steps[key] = step
-        tables += _tables(key, raw if step is None else {"writes": [{"table": sink.table} for sink in step.writes]})
+            tables += [(key, at, sink.table) for at, sink in enumerate(step.writes) if sink.table]
+        else:
+            tables += _tables(key, raw)
     return Draft(name, lines, steps, tuple(written), tuple(tables)), problems
 
 
@@ -82,15 +85,23 @@ def _step(name: str, raw: Any, lines: Lines) -> tuple[Step | None, list[Problem]
     if not NAME.match(name):
         fix = "use letters, digits and '_', not starting with a digit"
         problems.append(Problem(lines.where(*at), f"'{name}' is not a name for a step", fix))
-    if isinstance(raw, dict) and isinstance(raw.get("writes"), dict):
-        raw = {**raw, "writes": [raw["writes"]]}
-        lines.also((*at, "writes"), (*at, "writes", 0))  # one sink is a list of one
+    for key in _sinks(raw):
+        if isinstance(raw[key], dict):
+            raw = {**raw, key: [raw[key]]}
+            lines.also((*at, key), (*at, key, 0))  # one sink is a list of one
     for path, names in _referring(raw, at):
         message = f"{in_words(path)}: '${{{names}}}' stands in a pipeline"
         fix = "a pipeline is the same in every environment: put what differs into the environment files"
         problems.append(Problem(lines.where(*path), message, fix))
     step, found = shape(Step, raw, lines, at, name=name)
     return step, problems + found
+
+
+def _sinks(raw: Any) -> list[str]:
+    """The key under which a step has its sinks, or the one by which that was meant."""
+    known = keys_of(Step)
+    keys = list(raw) if isinstance(raw, dict) else []
+    return [key for key in keys if key == "writes" or (key not in known and meant(key, known) == "writes")]
 
 
 def _referring(data: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
@@ -105,7 +116,7 @@ def _referring(data: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _tables(step: str, raw: Any) -> Iterator[tuple[str, int, str]]:
-    writes = raw.get("writes") if isinstance(raw, dict) else None
+    writes = next((raw[key] for key in _sinks(raw)), None)
     for at, sink in enumerate(writes if isinstance(writes, list) else [writes]):
         if isinstance(sink, dict) and isinstance(sink.get("table"), str):
             yield step, at, sink["table"]

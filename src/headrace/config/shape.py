@@ -63,9 +63,11 @@ def shape(model: type[M], data: Any, lines: Lines, at: KeyPath, **given: Any) ->
         found: dict[KeyPath, list[ErrorDetails]] = {}
         for detail in error.errors(include_url=False):
             found.setdefault(_path(data, detail), []).append(detail)
-        problems = strays + [_problem(model, lines, at, path, details) for path, details in found.items()]
         slips = {path: details[0] for path, details in found.items()}
-        return _meant(model, {**data, **given}, slips, lines, at), problems
+        whole = _meant(model, {**data, **given}, slips, lines, at)
+        if whole is not None:  # what is missing is there, under another name
+            found = {path: details for path, details in found.items() if details[0]["type"] != "missing"}
+        return whole, strays + [_problem(model, lines, at, path, details) for path, details in found.items()]
 
 
 def _meant(model: type[M], data: Any, slips: Mapping[KeyPath, ErrorDetails], lines: Lines, at: KeyPath) -> M | None:
@@ -75,7 +77,7 @@ def _meant(model: type[M], data: Any, slips: Mapping[KeyPath, ErrorDetails], lin
         holder = reduce(lambda inside, key: inside[key], path[:-1], data)
         if detail["type"] == "extra_forbidden":
             value = holder.pop(path[-1])
-            known = meant(str(path[-1]), _keys(_owner(model, detail["loc"][:-1])) - holder.keys())
+            known = meant(str(path[-1]), keys_of(_owner(model, detail["loc"][:-1])) - holder.keys())
             if known is not None:
                 holder[known] = value
                 lines.also(at + path, (*at, *path[:-1], known))
@@ -165,10 +167,10 @@ def _pattern(pattern: str, value: Any) -> tuple[str, str]:
 
 def _unknown(owner: type[BaseModel] | None, at: KeyPath, key: str, lines: Lines) -> Problem:
     words = f"{in_words(at)}: " if at else ""
-    return Problem(lines.where(*at, key), f"{words}unknown key '{key}'", nearest(key, _keys(owner)))
+    return Problem(lines.where(*at, key), f"{words}unknown key '{key}'", nearest(key, keys_of(owner)))
 
 
-def _keys(owner: type[BaseModel] | None) -> set[str]:
+def keys_of(owner: type[BaseModel] | None) -> set[str]:
     """The keys that a file may write into a model."""
     return {field.alias or name for name, field in owner.model_fields.items()} - {"name"} if owner else set()
 

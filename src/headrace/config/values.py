@@ -64,6 +64,10 @@ class Values:
         for name in self.required():
             if name not in self.given and not self.lenient:
                 self._problem(("values", name), f"the value '{name}' is required", f"give it: --value {name}=…")
+        for name, declared in self.declared.items():
+            if references(declared):
+                message = f"the value '{name}' holds {declared!r}, which nothing is put into"
+                self._problem(("values", name), message, "write it where the value is used: no nesting")
         for name, value in self.given.items():
             if name not in self.declared:
                 if self.lenient:

@@ -80,6 +80,8 @@ def _steps(call: Call, drafts: Mapping[str, Draft]) -> Iterator[Problem]:
         yield call.job.problem(given.at, f"runs the unknown pipeline '{given.value}'", nearest(given.value, drafts))
         return
     draft = drafts[given.value]
+    if draft.is_unread:
+        return
     asked = call.every("step")
     for one in asked:
         if one.is_fixed and one.value not in draft.names:

@@ -17,6 +17,7 @@ ENGINES = {
     "local": {"spark.master": "cores", "spark.driver.memory": "memory", "spark.ui.enabled": "ui"},
     "spark": {"spark.master": "master"},
 }
+LEAST_MEMORY = 512  # MB: Spark 4.2.0 wants 450 of heap, and says so with a stack trace
 Found = Iterator[tuple[KeyPath, str, str]]
 
 
@@ -24,9 +25,13 @@ def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) ->
     """The problems of one environment file that lie between its keys."""
     found: list[tuple[KeyPath, str, str]] = []
     if draft.environment is not None:
-        found += [*_tables(draft.environment), *_sources(draft.environment), *_settings(draft.environment)]
-        if draft.environment.engine.kind == "databricks":
-            found += _relative(draft)
+        found += [*_tables(draft.environment), *_sources(draft.environment), *_engine(draft.environment)]
+        engine = draft.environment.engine
+        if engine.kind == "databricks":
+            found += _relative(draft, "which a Databricks job has no place for", "write /Volumes/…")
+        elif engine.kind == "spark" and engine.releases:
+            fix = "write an absolute path: each release would have its own"
+            found += [one for one in _relative(draft, "which starts in a release", fix) if one[0][0] != "engine"]
     target = targets.get(draft.name)
     if draft.raw and target is not None and target.is_development:
         found += _personal(draft)
@@ -46,22 +51,21 @@ def _tables(environment: Environment) -> Found:
         yield ("tables",), "the local engine has no catalog", "write {root: .headrace/tables}"
 
 
-def _settings(environment: Environment) -> Found:
-    """What the engine's own keys say cannot be said again."""
+def _engine(environment: Environment) -> Found:
+    """What Spark would not start with; and what the engine's own keys say cannot be said again."""
+    memory = getattr(environment.engine, "memory", None)
+    if memory and memory[-1] == "m" and int(memory[:-1]) < LEAST_MEMORY:
+        yield ("engine", "memory"), f"'{memory}' is too little for Spark", f"write at least {LEAST_MEMORY}m"
     for setting, key in ENGINES.get(environment.engine.kind, {}).items():
         if setting in environment.settings:
             yield ("settings", setting), f"is what 'engine.{key}' says", f"write engine: {{{key}: …}} instead"
 
 
-def _relative(draft: EnvironmentDraft) -> Found:
-    """A Databricks job has no directory of the user's that relative paths could start at."""
+def _relative(draft: EnvironmentDraft, why: str, fix: str) -> Found:
+    """A deployed run has no directory of the user's that relative paths could start at."""
     for path, place in places(draft.raw):
         if isinstance(place, str) and place and not is_absolute(place) and not place.startswith("${"):
-            yield (
-                path,
-                f"'{place}' is a relative path, which a Databricks job has no place for",
-                "write /Volumes/…",
-            )
+            yield path, f"'{place}' is a relative path, {why}", fix
 
 
 def _sources(environment: Environment) -> Found:
@@ -70,10 +74,11 @@ def _sources(environment: Environment) -> Found:
             yield ("sources", name), "must have exactly one of topics, pattern", "write topics: [orders]"
         if isinstance(source, FileSource) and source.format not in FORMATS:
             # Spark takes any format by name: only a slip of the pen is refused.
-            close = difflib.get_close_matches(source.format, FORMATS, n=1, cutoff=0.7)
+            lower = {known.lower(): known for known in FORMATS}
+            close = difflib.get_close_matches(source.format.lower(), lower, n=1, cutoff=0.7)
             if close:
                 message = f"unknown format '{source.format}'"
-                yield ("sources", name, "format"), message, f"did you mean '{close[0]}'?"
+                yield ("sources", name, "format"), message, f"did you mean '{lower[close[0]]}'?"
 
 
 def _personal(draft: EnvironmentDraft) -> Found:

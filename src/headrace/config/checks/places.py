@@ -54,7 +54,7 @@ def _known(
 def _triggers(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
     known = {name for draft in drafts for name in draft.names}
     for name in environment.names("triggers"):
-        if name not in known:
+        if name not in known and not any(draft.is_unread for draft in drafts):
             where = environment.lines.where("triggers", name)
             yield Problem(where, f"triggers: unknown step '{name}'", nearest(name, known))
 

@@ -15,13 +15,21 @@ PERSON = "${workspace.current_user."
 
 
 def check_root_paths(targets: Mapping[str, Target], lines: Lines) -> Iterator[Problem]:
-    """The targets for development whose directory in the workspace is the same for everybody."""
+    """The targets with one directory in the workspace: for development for everybody, or two of them with the same."""
+    seen: dict[tuple[str, str, str], str] = {}
     for name, target in targets.items():
         path = target.root_path
         if target.is_development and path and PERSON not in path and not path.startswith("~"):
             where = lines.where("targets", name, "workspace", "root_path")
             message = f"target '{name}': root_path is the same for everybody, but the mode is development"
             yield Problem(where, message, f"put {PERSON}short_name}} into it, or take it out")
+        first = seen.setdefault((target.host, target.profile, path), name)
+        if path and first != name:
+            where = lines.where("targets", name, "workspace", "root_path")
+            message = (
+                f"target '{name}': root_path is that of target '{first}': each would take the other's jobs for its own"
+            )
+            yield Problem(where, message, "put ${bundle.target} into it, or take it out")
 
 
 def check_sharing(environments: Sequence[EnvironmentDraft], targets: Mapping[str, Target]) -> Iterator[Problem]:

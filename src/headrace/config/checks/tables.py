@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from headrace.config.circles import circle_in
 from headrace.config.environments import EnvironmentDraft
@@ -21,9 +21,10 @@ def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Pro
     problems = [*_two_writers(drafts, writers), *_one_place(drafts, environment)]
     quarantines = {f"{table}{QUARANTINE}": owner for table, owner in _judged(drafts, environment)}
     problems += _collisions(writers, quarantines)
+    may_be_there = _may_be_there(drafts, environment)
     for draft in drafts:
         for step in draft.steps.values():
-            problems += _reads(draft, step, writers, quarantines, _unsure(drafts, environment))
+            problems += _reads(draft, step, writers, quarantines, may_be_there)
     return problems + list(_cycles(drafts, writers | quarantines))
 
 
@@ -73,14 +74,16 @@ def _judged(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tupl
                     yield str(step.writes[at].table), (draft, step.name, at)
 
 
-def _unsure(drafts: list[Draft], environment: EnvironmentDraft) -> set[str]:
-    """Tables that are there if a step judges its rows, which nobody can say before the files are well formed."""
-    return {
+def _may_be_there(drafts: list[Draft], environment: EnvironmentDraft) -> Callable[[str], bool]:
+    """Whether a table may be there, for all that can be said before the files are well formed."""
+    anything = any(draft.is_unread for draft in drafts)
+    judged_perhaps = {
         f"{table}{QUARANTINE}"
         for draft in drafts
         for step, _, table in draft.tables
         if environment.environment is None or step not in draft.steps
     }
+    return lambda table: anything or table in judged_perhaps
 
 
 def _collisions(writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Iterator[Problem]:
@@ -94,14 +97,18 @@ def _collisions(writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Ite
 
 
 def _reads(
-    draft: Draft, step: Step, writers: dict[str, Owner], quarantines: dict[str, Owner], unsure: set[str]
+    draft: Draft,
+    step: Step,
+    writers: dict[str, Owner],
+    quarantines: dict[str, Owner],
+    may_be_there: Callable[[str], bool],
 ) -> Iterator[Problem]:
     for name, read in step.reads.items():
         if read.table is None:
             continue
         where = draft.lines.where("steps", step.name, "reads", name, "table")
         if read.table not in writers:
-            if read.table not in quarantines and read.table not in unsure:
+            if read.table not in quarantines and not may_be_there(read.table):
                 message = f"step '{step.name}' reads unknown table '{read.table}'"
                 fix = nearest(read.table, [*writers, *quarantines], "write it in a step; outside data is a source")
                 yield Problem(where, message, fix)

@@ -21,7 +21,7 @@ from headrace.config.models.environment import (
     Topic,
     Trigger,
 )
-from headrace.config.models.kinds import Setting, is_path, milliseconds
+from headrace.config.models.kinds import Setting, milliseconds, on_disk
 from headrace.config.models.pipeline import Layer, Pipeline, Read, Rule, Sink, Step, Watermark
 
 __all__ = [
@@ -49,6 +49,6 @@ __all__ = [
     "Topic",
     "Trigger",
     "Watermark",
-    "is_path",
     "milliseconds",
+    "on_disk",
 ]

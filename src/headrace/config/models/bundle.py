@@ -11,7 +11,7 @@ from pydantic import Field
 from headrace.config.jobs import Job, Target
 from headrace.config.locate import Lines
 from headrace.config.models.environment import Environment
-from headrace.config.models.kinds import Model, is_path
+from headrace.config.models.kinds import Model, on_disk
 from headrace.config.models.pipeline import Pipeline, Step
 
 
@@ -32,7 +32,7 @@ class Bundle(Model):
         engine = self.environment.engine
         if engine.kind == "databricks" or (engine.kind == "spark" and engine.releases):
             places = [self.environment.checkpoints, getattr(engine, "releases", None), tempfile.gettempdir()]
-            return next(Path(place) / ".headrace" for place in places if place and is_path(place))
+            return next(Path(on_disk(place)) / ".headrace" for place in places if place and on_disk(place))
         return Path(self.root) / ".headrace" / self.environment.name
 
     def where(self, pipeline: str, *path: str | int) -> str:

@@ -27,9 +27,11 @@ def milliseconds(duration: str) -> int:
     return int(match[1]) * UNITS[match[2]]
 
 
-def is_path(place: str) -> bool:
-    """Whether a place is a path of a disk, no address in a store."""
-    return not re.match(r"[\w+.-]+:/", place)
+def on_disk(place: str) -> str:
+    """The path of a place on a disk, with or without the `file:` of an address; empty for one in a store."""
+    if place.startswith("file:/"):
+        return "/" + place.removeprefix("file:").lstrip("/")
+    return "" if re.match(r"[\w+.-]+:/", place) else place
 
 
 def _duration(value: object) -> object:
