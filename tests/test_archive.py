@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,13 +15,13 @@ from headrace import archive
 @pytest.fixture
 def classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where archives lie, in an empty cache."""
-    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path))
-    return tmp_path / "classes"
+    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "a cache"))
+    return tmp_path / "a cache" / "classes"
 
 
 def made_at(options: list[str]) -> Path:
     """The file that a JVM with these options writes when it ends."""
-    (option,) = options
+    (option,) = shlex.split(" ".join(options))  # as Spark's launcher does
     name, _, file = option.partition("=")
     assert name == "-XX:ArchiveClassesAtExit"
     return Path(file)
@@ -32,7 +34,8 @@ def test_the_first_jvm_makes_it_and_the_next_one_uses_it(classes: Path) -> None:
     archive.keep(whole=True)
     (kept,) = classes.iterdir()
     assert (kept.suffix, kept.read_text()) == (".jsa", "classes")
-    assert archive.options("a.jar:b.jar", record=True) == [f"-XX:SharedArchiveFile={kept}", "-Xshare:auto"]
+    options = " ".join(archive.options("a.jar:b.jar", record=True))
+    assert shlex.split(options) == [f"-XX:SharedArchiveFile={kept}", "-Xshare:auto"]
 
 
 def test_another_class_path_has_an_archive_of_its_own(classes: Path) -> None:
@@ -51,6 +54,38 @@ def test_an_archive_that_is_not_whole_is_thrown_away(classes: Path) -> None:
     made_at(archive.options("a.jar", record=True)).write_text("half")
     archive.keep(whole=False)
     assert list(classes.iterdir()) == []
+
+
+def test_a_jar_of_other_bytes_has_another_archive(classes: Path, tmp_path: Path) -> None:
+    jar = tmp_path / "a.jar"
+    jar.write_text("one")
+    before = made_at(archive.options(str(jar), record=True))
+    os.utime(jar, (1, 1))
+    assert made_at(archive.options(str(jar), record=True)) != before  # Java would not take the one before
+
+
+def test_those_used_last_are_kept_and_what_a_killed_run_left_goes(
+    classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "KEPT", 2)
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    files = []
+    for age, name in enumerate(("a", "b", "c")):
+        fresh = made_at(archive.options(f"{name}.jar", record=True))
+        fresh.write_text(name)
+        archive.keep(whole=True)
+        files.append(fresh.with_suffix(".jsa"))
+        os.utime(files[-1], (age, age))
+    files[0].with_suffix(f".{gone.pid}").write_text("half")
+    archive.options("b.jar", record=True)  # used last
+    archive.options("d.jar", record=True)
+    assert [file.read_text() for file in classes.iterdir()] == ["b"]
+
+
+def test_a_cache_that_cannot_be_written_costs_only_the_archive(classes: Path) -> None:
+    classes.parent.parent.joinpath("a cache").write_text("in the way")
+    assert archive.options("a.jar", record=True) == []
 
 
 def test_who_does_not_do_a_whole_run_makes_none(classes: Path) -> None:

@@ -85,6 +85,7 @@ def test_each_failure_is_one_line_with_its_cause_and_the_others_go_on(flow, gold
             "no space left",
         ),
         ("Traceback (most recent call last):\n  File x\nmodule.OddError: what it says", "OddError: what it says"),
+        ("Traceback\npyspark.errors.SparkRuntimeError: [USER_RAISED] so it is", "so it is"),
     ],
 )
 def test_the_deepest_cause_that_says_something(text, said):

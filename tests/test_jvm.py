@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import socket
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 from headrace import jvm
 
@@ -58,14 +60,21 @@ def test_the_logs_of_processes_that_are_gone_go_and_each_process_finds_its_own(s
 
 
 def test_a_jvm_that_is_gone_leaves_no_traceback_of_py4j(capsys, monkeypatch):
+    from py4j.clientserver import ClientServerConnection
     from py4j.java_gateway import GatewayClient
 
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", [logging.StreamHandler(sys.stderr)])
-    monkeypatch.setattr(root, "filters", [jvm.is_not_of_py4j])
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logging.StreamHandler(sys.stderr)])
+    for logger in jvm.PY4J:
+        monkeypatch.setattr(logging.getLogger(logger), "filters", [jvm.is_not_of_py4j])
     with socket.create_server(("127.0.0.1", 0)) as gone:
         client = GatewayClient(address="127.0.0.1", port=gone.getsockname()[1])
         threading.Thread(target=lambda: gone.accept()[0].close(), daemon=True).start()
         client.send_command("c\n", retry=False)
+    called_back = SimpleNamespace(
+        pool={"o": None},
+        python_parameters=SimpleNamespace(propagate_java_exceptions=False),
+        _get_params=lambda given: [],
+    )
+    assert "AttributeError" in ClientServerConnection._call_proxy(called_back, "o", io.StringIO("not_there\n"))
     logging.error("of others")
     assert capsys.readouterr().err == "of others\n"

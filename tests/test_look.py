@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +27,18 @@ def test_a_gold_table_shows_its_newest_windows(ran):
         "count": 3,
         "version": delta.version(),
     }
+
+
+def test_times_are_told_as_the_table_means_them_wherever_it_is_looked_at(ran, monkeypatch):
+    flow, run = ran
+    here = look.look(flow.spark, run.bundle, "counted", limit=2).rows
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        assert look.look(flow.spark, run.bundle, "counted", limit=2).rows == here
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_other_tables_have_no_open_windows(ran):

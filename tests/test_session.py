@@ -6,17 +6,26 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from headrace import session
+from headrace.config.load import load_bundle
 from headrace.config.models import DatabricksEngine
+from headrace.errors import ConfigurationError
 from headrace.session import open_session, opened
 
+REPOSITORY = Path(__file__).parents[1]
+
 REFUSED = """
+import os
 import socket
 import sys
 from pathlib import Path
-from headrace.config.models import DatabricksEngine, LocalEngine
+from headrace.config.models import DatabricksEngine, LocalEngine, SparkEngine
 from headrace.errors import SetupError
 from headrace.session import open_session
 
@@ -29,7 +38,20 @@ def ask(engine, **settings):
 ask(DatabricksEngine(kind="databricks"))
 ask(LocalEngine(kind="local", memory="999999g"))
 ask(LocalEngine(kind="local"), **{"spark.driver.extraJavaOptions": "-XX:ParallelGCThreads=many"})
-ask(LocalEngine(kind="local", memory="64m"))
+old = Path(sys.argv[1], "bin", "java")
+old.parent.mkdir()
+old.write_text("#!/bin/sh\\necho 'openjdk version \\"11.0.2\\"' >&2\\n")
+old.chmod(0o755)
+as_it_was = dict(os.environ)
+os.environ["JAVA_HOME"] = sys.argv[1]
+ask(LocalEngine(kind="local"))
+os.environ.clear()
+os.environ.update(as_it_was, HEADRACE_CACHE=sys.argv[1] + "/cache")
+settings = sys.argv[1] + "/ivysettings.xml"
+ask(LocalEngine(kind="local", ivy_settings=settings))
+ask(SparkEngine(kind="spark", master="local", ivy_settings=settings))
+os.environ.clear()
+os.environ.update(as_it_was)
 with socket.create_server(("127.0.0.1", 0)) as taken:
     port = taken.getsockname()[1]
     ask(LocalEngine(kind="local", ui=True), **{"spark.ui.port": port, "spark.port.maxRetries": 0})
@@ -69,7 +91,8 @@ def test_a_session_that_cannot_be_is_refused_in_words(tmp_path, monkeypatch, gol
     assert (done.returncode, done.stderr) == (0, "")
     said = re.sub(r"(only|memory) \d+", r"\1 4711", done.stdout)
     said = re.sub(r"(127.0.0.1:|from )\d+", r"\g<1>4711", said)
-    golden("session/refused", re.sub(rf"{tmp_path}/logs/spark-[\dT]+-\d+\.log", "LOG", said))
+    said = re.sub(rf"{tmp_path}/logs/spark-[\dT]+-\d+\.log", "LOG", said)
+    golden("session/refused", said.replace(str(tmp_path), "TMP"))
 
 
 TUNED = {
@@ -138,3 +161,17 @@ def test_a_users_settings_are_added_to_ours_where_they_are_lists(tmp_path):
     elsewhere = {**os.environ, "SPARK_HOME": str(tmp_path / "another-spark")}  # whose jars would not fit
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=elsewhere)
     assert (done.returncode, done.stdout) == (0, "user 1\n1\n"), done.stderr
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_only_of_a_whole_run_the_classes_are_kept(monkeypatch, fails):
+    """Of one that was refused they would lack most, for good."""
+    kept = []
+    monkeypatch.setattr(session, "open_session", lambda *given, **named: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(session, "_is_running", lambda: False)
+    monkeypatch.setattr(session.jvm, "end", lambda: 0)
+    monkeypatch.setattr(session.archive, "keep", lambda *, whole: kept.append(whole))
+    with suppress(ConfigurationError), session.opened(load_bundle(REPOSITORY), name="test"):
+        if fails:
+            raise ConfigurationError("refused", fix="none")
+    assert kept == [not fails]

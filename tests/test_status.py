@@ -14,6 +14,7 @@ import pytest
 from headrace import progress, stops
 from headrace.config.load import load_bundle
 from headrace.errors import DataError, StepError
+from headrace.processes import let_go
 from headrace.progress import Event, Recorder, events_file
 from headrace.status import status_of, stop_run
 
@@ -75,6 +76,23 @@ def test_a_run_that_ended_and_what_its_steps_did(ran):
     assert (new.batches, new.failure) == (0, "")
 
 
+def test_a_killed_run_is_told_from_another_process_of_its_number(tmp_path):
+    """As of a container, where each run is process 1; what it held shows that it is gone."""
+    code = f"""
+import os
+from pathlib import Path
+from headrace.progress import Recorder, events_file
+os.getpid = lambda: {os.getppid()}
+Recorder(events_file(Path({str(tmp_path)!r}), "p"), "p", lambda event: None).say("run started")
+os._exit(1)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    status = status_of(tmp_path, "p", [])
+    assert (status.is_running, "its process was killed" in status.run) == (False, True)
+    record(tmp_path, ["run started"], ["run ended"])
+    assert not status_of(tmp_path, "p", []).is_running
+
+
 def test_a_run_that_goes_on(tmp_path):
     record(tmp_path, ["run started"])
     assert status_of(tmp_path, "p", []).run.endswith(f", process {os.getpid()}")
@@ -109,8 +127,11 @@ os.kill(os.getpid(), 9)
 
 
 def test_a_process_of_somebody_else_counts_as_running(tmp_path, monkeypatch):
+    """Where a file system has no locks, so that there is no file."""
     monkeypatch.setattr("os.getpid", lambda: 1)
     record(tmp_path, ["run started"])
+    for file in (tmp_path / "events").glob("*.alive"):
+        let_go(file)
     monkeypatch.setattr("os.kill", lambda process, number: (_ for _ in ()).throw(PermissionError))
     assert status_of(tmp_path, "p", []).run.endswith(", process 1")
 

@@ -15,6 +15,7 @@ NOISE = re.compile(
 CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.*)$")
 PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.+)$")
 IN_PYTHON = "An exception was thrown from the Python worker"
+CODED = re.compile(r"^\w+: (?=\[[A-Z][\w.]+\] )")  # a class of pyspark's before Spark's own error class
 OURS = re.compile(r"^\w+Error: Error: ")  # an error of ours that was raised in a batch
 
 
@@ -37,7 +38,7 @@ def cause(text: str) -> str:
     if any(IN_PYTHON in line for line in lines):  # Java's causes only say that Python had one
         deepest = []
     said = next(iter([*deepest[-1:], *python[-1:], *plain, *lines]), "no reason given")
-    return without_codes(OURS.sub("", said))
+    return without_codes(CODED.sub("", OURS.sub("", said)))
 
 
 def _whole(error: Any) -> str:
@@ -50,7 +51,7 @@ def _whole(error: Any) -> str:
 
 def is_interrupt(error: Any) -> bool:
     """Whether a query only ended because it was told to."""
-    return "InterruptedException" in str(error) or "Interrupted" in str(error)
+    return any(sign in str(error) for sign in ("Interrupted", "part of cancelled job group"))
 
 
 def _offsets(error: Any) -> str:

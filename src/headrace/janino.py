@@ -30,7 +30,8 @@ def table_log(class_path: Sequence[Path]) -> Path:
     identity = "\n".join([SOURCE.read_text(encoding="utf-8"), pyspark.__version__, *(jar.name for jar in class_path)])
     jar = jars.cache() / "jars" / f"headrace-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jar"
     if not zipfile.is_zipfile(jar):
-        _compile([*class_path, *spark.glob("*.jar")], spark, jar)
+        with jars.writing():
+            _compile([*class_path, *spark.glob("*.jar")], spark, jar)
     return jar
 
 

@@ -7,7 +7,8 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,8 +88,7 @@ def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
     notice = threading.Timer(_TELL_AFTER, _tell, (f"fetching {len(jars)} jars ({megabytes(jars)}) once …",))
     notice.start()
     try:
-        _directory().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_directory(), prefix="fetching-") as private:
+        with writing(), tempfile.TemporaryDirectory(dir=_directory(), prefix="fetching-") as private:
             coordinates = [jar.coordinates for jar in jars]
             ivy.download(coordinates, Path(private), settings=ivy_settings, log=_directory() / "ivy.log")
             for jar in jars:
@@ -96,13 +96,21 @@ def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
             for jar in jars:
                 # Atomic: whoever comes last replaces bytes by the same bytes.
                 Path(private, jar.file).replace(_directory() / jar.file)
+    finally:
+        notice.cancel()
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Makes the directory of the jars; says so when it, or a jar, cannot be written."""
+    try:
+        _directory().mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         raise SetupError(
             f"the jars cannot be written to {_directory()}: {error.strerror or error}",
             fix="make room there, or set HEADRACE_CACHE to a directory that you may write to",
         ) from error
-    finally:
-        notice.cancel()
 
 
 def sha256(path: Path) -> str:
@@ -123,7 +131,8 @@ def _ready(name: str, ivy_settings: Path | None) -> tuple[Path, ...]:
 
 
 def _is(jar: Jar, path: Path) -> bool:
-    return path.is_file() and sha256(path) == jar.sha256
+    # Path.is_file raises where nobody may look, until Python 3.14.
+    return os.path.isfile(path) and sha256(path) == jar.sha256  # noqa: PTH113
 
 
 def _check(jar: Jar, path: Path) -> None:

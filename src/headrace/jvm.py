@@ -32,6 +32,7 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 KEPT_LOGS = 10
+PY4J = ("", "py4j.clientserver")  # the loggers that it writes to, the first being everybody's
 LOG_SIZE = "64MB"  # then it is set aside, and the one set aside before goes
 EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
 
@@ -47,7 +48,8 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
         if not is_alive(int(old.stem.rpartition("-")[2])):  # a stream may go on for weeks
             for file in (old, old.with_suffix(".log.1")):
                 file.unlink(missing_ok=True)
-    logging.getLogger().addFilter(is_not_of_py4j)
+    for logger in PY4J:
+        logging.getLogger(logger).addFilter(is_not_of_py4j)
     log = logs / f"spark-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     properties = logs / "log4j2.properties"
     properties.write_text(LOG4J.format(log="${sys:headrace.log}", size=LOG_SIZE))
@@ -76,8 +78,8 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
 
 
 def is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """A call that the JVM does not survive is told by its error; py4j writes a traceback besides (0.10.9.9)."""
-    return record.module != "java_gateway"
+    """A call that the JVM does not survive is told by its error; py4j writes tracebacks besides (0.10.9.9)."""
+    return record.levelno < logging.ERROR or record.module not in ("java_gateway", "clientserver")
 
 
 @contextmanager

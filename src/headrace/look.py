@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.judging import QUARANTINE
@@ -13,7 +14,7 @@ from headrace.progress import read_events
 from headrace.tables import table_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,24 @@ def look(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> Look:
     return Look(
         name,
         tuple(frame.columns),
-        tuple(tuple(row) for row in shown.collect()),
+        _in_utc(shown),
         frame.count(),
         detail["numFiles"],
         detail["sizeInBytes"],
         version,
         _open_windows(bundle, name) if "window_start" in frame.columns else 0,
+    )
+
+
+def _in_utc(frame: DataFrame) -> tuple[tuple[Any, ...], ...]:
+    """The frame's rows, with times as the tables mean them: pyspark gives them in this machine's zone."""
+    times = {at for at, field in enumerate(frame.schema.fields) if field.dataType.typeName() == "timestamp"}
+    return tuple(
+        tuple(
+            value.astimezone(UTC).replace(tzinfo=None) if at in times and value is not None else value
+            for at, value in enumerate(row)
+        )
+        for row in frame.collect()
     )
 
 

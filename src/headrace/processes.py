@@ -1,8 +1,13 @@
-"""Other processes of this machine."""
+"""Other processes, of this machine and of containers that share its files."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from pathlib import Path
+from typing import IO
+
+HELD: dict[Path, IO[str]] = {}  # a lock lives as long as its open file
 
 
 def is_alive(process: int) -> bool:
@@ -14,3 +19,34 @@ def is_alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def hold(file: Path) -> None:
+    """Shows by a lock on the file that this process lives; where a file system has no locks, there is no file."""
+    handle = file.open("a")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        handle.close()
+        file.unlink(missing_ok=True)
+    else:
+        HELD[file] = handle
+
+
+def let_go(file: Path) -> None:
+    """Takes the file away that this process has held."""
+    if handle := HELD.pop(file, None):
+        file.unlink(missing_ok=True)
+        handle.close()
+
+
+def is_held(file: Path) -> bool:
+    """Whether a process holds the file's lock."""
+    try:
+        with file.open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

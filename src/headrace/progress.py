@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.batches import Counts
 from headrace.lag import behind
+from headrace.processes import hold, let_go
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROTATE_AT = 16 << 20  # then the file is set aside, and the one set aside before goes
 SET_ASIDE = "events set aside"  # begins a file; what is known of the run and its steps is repeated after it
+ENDS = ("run ended", "run stopped", "run failed")
 NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # as Spark reports one that is still to come
 
 
@@ -95,7 +97,12 @@ class Recorder:
     def say(self, what: str, step: str = "", message: str = "") -> None:
         """Records the begin or end of the run or of a step."""
         event = Event(what, _now(), self._pipeline, self._run, os.getpid(), step, message=message)
+        alive = alive_file(self._file.parents[1], self._pipeline, self._run)
+        if what == "run started":
+            hold(alive)
         self._emit(event)
+        if what in ENDS:
+            let_go(alive)
         self._to_repeat.setdefault(step, []).append(event)
 
     def wait(self, run_id: str) -> int:
@@ -123,7 +130,8 @@ class Recorder:
                 report, step, counts, self._pipeline, self._run, behind(report["sources"], self._checkpoints[step])
             )
             self._state_rows[step] = event.state_rows
-            (self._idle.discard if event.rows else self._idle.add)(report["runId"])
+            moved = any(source["startOffset"] != source["endOffset"] for source in report["sources"])
+            (self._idle.discard if event.rows or moved else self._idle.add)(report["runId"])  # a file may be empty
             self._emit(event)
             self._to_repeat[step] = [event]
 
@@ -149,6 +157,11 @@ class Recorder:
 def events_file(directory: Path, pipeline: str) -> Path:
     """Where a pipeline's events lie in an environment's directory."""
     return directory / "events" / f"{pipeline}.jsonl"
+
+
+def alive_file(directory: Path, pipeline: str, run: str) -> Path:
+    """The file that a run holds for as long as it goes on."""
+    return directory / "events" / f"{pipeline}.{run}.alive"
 
 
 def read_events(directory: Path, pipeline: str) -> Iterator[Event]:

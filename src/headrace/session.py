@@ -128,8 +128,10 @@ def opened(bundle: Bundle, *, name: str, ends: bool = True, record: bool = False
         ends=ends,
         record=record,
     )
+    whole = False
     try:
         yield spark
+        whole = True
     except Exception as error:
         if jvm.has_died():
             fix = "look into the log named above, and for a want of memory; then start again: nothing is lost"
@@ -137,14 +139,14 @@ def opened(bundle: Bundle, *, name: str, ends: bool = True, record: bool = False
         raise
     finally:
         if not there_before:
-            close_session(spark)
+            close_session(spark, whole=whole)
 
 
-def close_session(spark: SparkSession) -> None:
-    """Stops Spark and waits until its JVM is gone, so that nothing of the run is left behind."""
+def close_session(spark: SparkSession, *, whole: bool = True) -> None:
+    """Stops Spark and waits until its JVM is gone; what it recorded of a run is kept if that was a whole one."""
     with suppress(Exception) if jvm.has_died() else nullcontext():
         spark.stop()
-    archive.keep(whole=jvm.end() == 0)
+    archive.keep(whole=jvm.end() == 0 and whole)
 
 
 def _require_pyspark() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from headrace import stops
 from headrace.config.models import Bundle
 from headrace.errors import DataError, StepError
-from headrace.processes import is_alive
-from headrace.progress import Event, read_events
+from headrace.processes import is_alive, is_held
+from headrace.progress import Event, alive_file, read_events
 
 LOOK = 0.2  # seconds between two looks at the events
 
@@ -53,9 +53,9 @@ def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> Status:
     """Reads the events; works whether the pipeline runs or not."""
     events = list(read_events(directory, pipeline))
     runs = {event.run: event for event in events if event.what.startswith("run ")}  # the last word of each
-    going = [last for last in runs.values() if last.what == "run started" and is_alive(last.process)]
+    going = [last for last in runs.values() if last.what == "run started" and _goes_on(last, directory)]
     told = next(iter([*going[-1:], *list(runs.values())[-1:]]), None)
-    run = _in_words(told) if told else "never run"
+    run = _in_words(told, is_going=bool(going)) if told else "never run"
     return Status(run, bool(going), events[0].at if events else "", [_step(name, events) for name in steps])
 
 
@@ -88,11 +88,17 @@ def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str
     say(f"pipeline {pipeline}: {now.run}")
 
 
-def _in_words(last: Event) -> str:
+def _goes_on(run: Event, directory: Path) -> bool:
+    """By the file that it holds: in a container its process has a number that says nothing outside, or is another's."""
+    file = alive_file(directory, run.pipeline, run.run)
+    return is_held(file) if file.exists() else is_alive(run.process)
+
+
+def _in_words(last: Event, *, is_going: bool) -> str:
     if last.what != "run started":
         cause = f": {last.message}" if last.message else ""
         return f"{last.what} at {last.at}{cause}"
-    if is_alive(last.process):
+    if is_going:
         return f"running since {last.at}, process {last.process}"
     return f"ended without a word after {last.at}: its process was killed"
 

@@ -82,6 +82,12 @@ def test_a_run_that_fails_is_not_summed_up(write_bundle: WriteBundle, capsys: py
     assert capsys.readouterr().out == "land: batch 0, 10 rows in 40 ms, 2 refused\n"
 
 
+def test_what_a_failure_says_is_no_markup(write_bundle: WriteBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = event("step failed", "other", message="no [bold] and [/no] and [orders]")
+    text = on_a_terminal(lambda: shown(write_bundle({}), [*EVENTS[:2], failed], table=True), monkeypatch)
+    assert "other: no [bold] and [/no] and [orders]" in text
+
+
 def test_in_a_terminal_it_is_a_table_of_each_steps_last_batch_and_its_sums(
     write_bundle: WriteBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

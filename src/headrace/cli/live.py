@@ -70,6 +70,7 @@ class Live:
         """A row for each step; below them what was counted besides rows, and what failed."""
         from rich.console import Group
         from rich.table import Table
+        from rich.text import Text
 
         shown = Table(title=self._where, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
         for column in COLUMNS:  # where room is short, only a step's name goes on in the next line
@@ -87,7 +88,8 @@ class Live:
                 str(event.state_rows or ""),
             )
         remarks = [f"{step}: {', '.join(told)}" for step in self._latest if (told := self._remarks(step))]
-        return Group(shown, *remarks, *(f"{step}: {message}" for step, message in self._failures.items()))
+        remarks += [f"{step}: {message}" for step, message in self._failures.items()]
+        return Group(shown, *map(Text, remarks))  # Text: what a record holds is no markup
 
     def _remarks(self, step: str) -> list[str]:
         return [f"{count} {what}" for what, count in self._totals[step].items() if count and what != "rows"]
