@@ -100,6 +100,14 @@ def test_a_terminal_is_asked_for_each_deletion(tiny, monkeypatch, typed, code, l
     assert set(tiny.state().jobs) == left
 
 
+@pytest.mark.parametrize("text", ["plan for staging: …", "{}", '{"jobs": 1}', "[]"])
+def test_a_file_that_is_no_plan_is_told(headrace, tmp_path, text):
+    (tmp_path / "plan.txt").write_text(text)
+    refused = headrace("deploy", "--plan", str(tmp_path / "plan.txt"), code=1)
+    assert "the file is no saved plan" in refused.stderr
+    assert "headrace plan --save" in refused.stderr
+
+
 def test_nothing_is_changed_without_an_answer(headrace, tiny):
     refused = headrace("deploy", "--env", "staging", code=1)
     assert "nobody is there to answer: nothing was changed" in refused.stderr

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from deployments import LIVE, PROMPT
+from deployments import DATABRICKS, LIVE, PROMPT
+from headrace.deploy import upload
+from headrace.deploy import workspace as workspace_module
 from headrace.deploy.apply import Order, apply
 from headrace.deploy.drain import Limits, running
-from headrace.deploy.jobs import start, stop
+from headrace.deploy.history import earlier
+from headrace.deploy.jobs import destroy, start, stop
+from headrace.deploy.ledger import Ledger
+from headrace.deploy.remote import Run
+from headrace.deploy.state import Entry, Intent, State
+from headrace.deploy.workspace import Workspace
 from headrace.errors import DeploymentError
 from workspaces import reset
 
@@ -226,7 +234,8 @@ def test_production_runs_as_its_service_and_lets_its_readers_look(tiny, workspac
     assert settings(client, state, "live")["run_as"] == who
     grants = client.api_client.do("GET", f"/api/2.0/permissions/jobs/{state.jobs['live'].id}")["access_control_list"]
     assert {(one.get("group_name"), one["all_permissions"][0]["permission_level"]) for one in grants} >= {
-        ("readers", "CAN_VIEW")
+        ("readers", "CAN_VIEW"),
+        (None, "IS_OWNER"),
     }
     directory = client.workspace.get_status(f"/Workspace/Shared/tiny/prod/releases/{state.release}").object_id
     told = client.api_client.do("GET", f"/api/2.0/permissions/directories/{directory}")["access_control_list"]
@@ -298,3 +307,112 @@ def test_a_setting_that_changes_is_told_by_its_name(tiny):
     live = tiny.plan(bigger).jobs[0]
     (change,) = [change for change in live.changes if "num_workers" in change.path]
     assert (change.path, change.old, change.new) == ("job_clusters[main].new_cluster.num_workers", 1, 2)
+
+
+def test_what_may_be_done_with_a_job_is_as_the_target_says_and_its_owner_stays(tiny, client):
+    def granted(state):
+        path = f"/api/2.0/permissions/jobs/{state.jobs['live'].id}"
+        return {
+            (one.get("group_name") or one.get("user_name"), level["permission_level"])
+            for one in client.api_client.do("GET", path)["access_control_list"]
+            for level in one["all_permissions"]
+            if not level["inherited"]
+        }
+
+    owner = ("alice@example.com", "IS_OWNER")
+    assert granted(tiny.deploy()) == {owner}
+    permissions = "staging:\n    permissions: [{level: CAN_RUN, group_name: users}]"
+    changed = tiny.change(**{"databricks.yml": DATABRICKS.replace("staging:", permissions, 1)})
+    assert granted(tiny.deploy(changed)) == {owner, ("users", "CAN_MANAGE_RUN")}
+    assert tiny.plan(changed).is_empty
+    assert granted(tiny.deploy(tiny.change(**{"databricks.yml": DATABRICKS}))) == {owner}
+
+
+def test_two_targets_with_one_state_do_not_take_each_others_jobs(tiny):
+    tiny.deploy()
+    same = 'host: "https://b.example.com", root_path: /Workspace/Shared/tiny/staging'  # as it says, on another host
+    tiny.change(**{"databricks.yml": DATABRICKS.replace("root_path: /Workspace/Shared/tiny/prod", same)})
+    with pytest.raises(DeploymentError, match=r"is 'tiny/staging/live', and not of environment 'prod'"):
+        tiny.plan(environment="prod")
+
+
+def test_a_job_that_is_gone_and_no_longer_wanted_is_forgotten(tiny, client):
+    state = tiny.deploy()
+    client.jobs.delete(state.jobs["nightly"].id)
+    changed = tiny.change(**{"resources/nightly.job.yml": None})
+    (_, nightly) = tiny.plan(changed).jobs
+    assert (nightly.action, nightly.id) == ("delete", None)
+    assert set(tiny.deploy(changed).jobs) == {"live"}
+    assert tiny.plan(changed).is_empty
+
+
+def test_destroying_takes_a_job_too_that_a_deployment_made_and_lost(tiny, workspace, client):
+    state = tiny.deploy()
+    place = tiny.place()
+    lost = replace(
+        state, intent=Intent("deploy", state.release, "", "", {"nightly": state.jobs["nightly"].body["name"]})
+    )
+    Ledger(place).write(lost.without_job("nightly"))
+    destroy(place, PROMPT, break_lock=False, say=tiny.said.append)
+    assert list(client.jobs.list()) == []
+    assert "job nightly: deleted" in tiny.said
+    assert not (workspace.directory / "Workspace/Shared/tiny/staging").exists()
+
+
+def test_a_job_that_no_longer_says_who_it_runs_as_is_not_left_with_the_old_one(tiny, client):
+    tiny.deploy(environment="prod")
+    without = DATABRICKS.replace("    run_as: {service_principal_name: 11111111-2222-3333-4444-555555555555}\n", "")
+    changed = tiny.change(**{"databricks.yml": without})
+    state = tiny.deploy(changed, environment="prod")
+    assert settings(client, state, "live")["run_as"] == {"user_name": "alice@example.com"}
+    assert tiny.plan(changed, "prod").is_empty
+
+
+def test_a_file_that_could_not_be_read_back_is_refused_before_anything_is_laid_down(tiny, monkeypatch):
+    monkeypatch.setattr(Workspace, "largest", 10)
+    with pytest.raises(DeploymentError, match="a workspace gives back 10 at most"):
+        tiny.deploy()
+    assert tiny.state().serial == 0
+
+
+def test_old_releases_that_cannot_be_deleted_are_left_for_the_next_time(tiny, monkeypatch):
+    tiny.deploy()
+
+    def refuse(place, releases):
+        raise DeploymentError("no such luck", fix="none")
+
+    monkeypatch.setattr(upload, "prune", refuse)
+    state = tiny.deploy(tiny.change(), keep=1)
+    assert state.history[-1].ended == "done"
+    assert "old releases were not deleted, the next deployment tries again: no such luck" in tiny.said
+
+
+def entry(release, *, what="deploy", ended="done"):
+    return Entry(0, what, release, "", "", ended=ended)
+
+
+@pytest.mark.parametrize(
+    ("history", "intent", "back"),
+    [
+        ([entry("a"), entry("b")], "", "a"),
+        ([entry("a"), entry("b"), entry("c"), entry("b", what="rollback")], "", "a"),  # and not on to c
+        ([entry("a"), entry("b"), entry("a")], "", "b"),  # deployed again, after b
+        ([entry("a"), entry("b"), entry("c", ended="no run")], "", "b"),
+        ([entry("a"), entry("b"), entry("a", what="rollback", ended="no run")], "", "a"),
+        ([entry("a"), entry("b")], "deploy", "b"),  # of c, which did not come to its end
+        ([entry("a"), entry("b")], "rollback", "c"),  # which goes on
+    ],
+)
+def test_back_is_the_release_below_the_present_one(tiny, history, intent, back):
+    last = next(one.release for one in reversed(history) if one.ended == "done")
+    open_ = Intent(intent, "c", "", "") if intent else None
+    assert earlier(State("l", release=last, history=tuple(history), intent=open_), tiny.place()) == back
+
+
+def test_a_run_that_names_no_release_belongs_to_any():
+    assert Run(1, "RUNNING").uses("r")
+    assert not Run(1, "RUNNING").names("r")
+    serverless = {"run_id": 1, "tasks": [{"task_key": "t", "run_id": 2, "python_wheel_task": {"named_parameters": {}}}]}
+    serverless["tasks"][0]["python_wheel_task"]["named_parameters"]["conf"] = "/Workspace/x/releases/r/conf"
+    run = workspace_module._run(serverless)
+    assert (run.uses("r"), run.uses("other")) == (True, False)

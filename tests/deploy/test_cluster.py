@@ -15,8 +15,13 @@ from deltalake import DeltaTable
 from clusters import SETTINGS, standalone
 from deployments import commit
 from headrace.cli import main
+from headrace.config.jobs import Target
 from headrace.deploy.cluster import Cluster
+from headrace.deploy.jobs import start
+from headrace.deploy.ledger import Ledger
+from headrace.deploy.place import Place
 from headrace.deploy.remote import Run
+from headrace.deploy.state import Deployed, State
 from headrace.errors import DeploymentError
 from headrace_shop.arrivals import CLEAN
 from headrace_shop.sample import make_sample
@@ -149,6 +154,22 @@ def test_a_run_calls_the_wheel_and_tells_its_end(cluster: Cluster, wheel: Path) 
     assert cluster.start(job, "token") == run.id
     assert cluster.start(job, "another") == run.id + 1
     ended(cluster, run.id + 1)
+
+
+def test_a_continuous_job_whose_run_has_ended_is_started_again_by_hand(
+    cluster: Cluster, wheel: Path, tmp_path: Path
+) -> None:
+    number = cluster.create_job({**body(wheel, "good"), "continuous": {"pause_status": "UNPAUSED"}})
+    (first,) = cluster.runs(number)
+    ended(cluster, first.id)
+    place = Place("b", Target("one"), cluster, str(tmp_path / "root"), "somebody")
+    found = cluster.job(number)
+    assert found is not None
+    cluster.make_directory(place.root)
+    Ledger(place).write(State("", jobs={"live": Deployed(number, "r1", found.settings, {})}))
+    start("live", place, break_lock=False, say=lambda line: None)
+    second, _ = cluster.runs(number)
+    ended(cluster, second.id)
 
 
 def test_a_task_that_fails_fails_the_run_and_what_depends_on_it_does_not_begin(cluster: Cluster, wheel: Path) -> None:

@@ -34,7 +34,8 @@ def ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
 
 def deletes(made: Plan, named: Collection[str]) -> set[str]:
     """The jobs that the user lets go: those that are named, and those agreed to when asked; --yes is no answer."""
-    others = [job.key for job in made.jobs if job.action == "delete" and job.key not in named]
+    going = [job.key for job in made.jobs if job.action == "delete" and job.id is not None]
+    others = [key for key in going if key not in named]
     asked = others if _is_somebody_there() else []
     return {*named, *(key for key in asked if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
 

@@ -88,7 +88,7 @@ def deploy(environment: str, wanted: str | None, planned: Path | None, start: Pa
     from headrace.deploy.ledger import Ledger
     from headrace.deploy.plan import Plan
 
-    saved = Plan.of(planned.read_text()) if planned else None
+    saved = Plan.saved(planned) if planned else None
     if saved is not None:
         environment, wanted = saved.environment, saved.release
     release, place = _open(start, environment, wanted)
@@ -163,7 +163,7 @@ def destroy(environment: str, drain: float, within: float, break_lock: bool, yes
     Tables and checkpoints stay.
     """
     from headrace.config.load import find_root
-    from headrace.deploy import jobs
+    from headrace.deploy import jobs, look
     from headrace.deploy.drain import Limits
     from headrace.deploy.ledger import Ledger
     from headrace.deploy.place import open_place
@@ -171,7 +171,7 @@ def destroy(environment: str, drain: float, within: float, break_lock: bool, yes
     place = open_place(find_root(start), environment)
     state = Ledger(place).read()
     click.echo(f"to be deleted from {place.remote.name}: {place.root}")
-    for key in sorted(state.jobs):
+    for key in sorted(state.jobs.keys() | look.jobs(place, state).keys()):
         click.echo(f"  - job {key}")
     answers.ask(place, yes=yes, always_typed=True)
     jobs.destroy(place, Limits(drain, within), break_lock=break_lock, say=_say)

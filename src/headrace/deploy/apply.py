@@ -75,7 +75,11 @@ class _Work:
         self._conclude("; ".join(problem.message for problem in problems))
         if problems:
             raise DeploymentError.of(problems)
-        self._prune()
+        try:
+            self._prune()
+        except (DeploymentError, KeyboardInterrupt) as error:  # all that was asked for is done
+            why = error.problems[0].message if isinstance(error, DeploymentError) else "interrupted"
+            self._say(f"old releases were not deleted, the next deployment tries again: {why}")
         return self._state
 
     # ── The steps, in their order ─────────────────────────────────────────────────────────────────────
@@ -120,9 +124,9 @@ class _Work:
         return {run.id for run in runs if not (run.is_active and run.uses(self._release.id))}
 
     def _delete(self, job: JobPlan) -> None:
-        """Ends the job's runs, and deletes it."""
-        assert job.id is not None
-        remove(job.id, job.key, self._state.jobs.get(job.key), self._place, self._order.limits, self._say)
+        """Ends the job's runs, and deletes it; one that is gone is forgotten."""
+        if job.id is not None:
+            remove(job.id, job.key, self._state.jobs.get(job.key), self._place, self._order.limits, self._say)
         self._state = self._ledger.write(self._state.without_job(job.key))
 
     def _let_go(self, job: JobPlan, known: set[int]) -> Problem | None:
@@ -190,7 +194,7 @@ class _Work:
         there = set(self._remote.names(f"{self._place.root}/releases"))
         if there - keep:
             runs = [run for one in self._state.jobs.values() for run in self._remote.runs(one.id, active=True)]
-            keep |= {release for release in there for run in runs if run.uses(release)}
+            keep |= {release for release in there for run in runs if run.names(release)}
             gone = upload.prune(self._place, there - keep)
             if gone:
                 self._say(f"releases deleted, older than the last {self._order.keep}: {', '.join(gone)}")

@@ -6,7 +6,6 @@ schedules are not kept. Who may read what is the file system's business.
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import json
 import os
@@ -26,12 +25,15 @@ from headrace.deploy import submitted
 from headrace.deploy.remote import Found, Run
 from headrace.deploy.state import runs_by_itself
 from headrace.errors import DeploymentError, in_a_line
+from headrace.processes import is_held
 
 RUNS = 25  # the latest, that are told
 
 
 class Cluster:
     """One such directory."""
+
+    largest: int | None = None
 
     def __init__(self, directory: Path) -> None:
         self.name = str(directory)
@@ -148,7 +150,7 @@ class Cluster:
         order, place = self._order(number), self._runs / str(number)
         written = self.read(str(place / submitted.RESULT))
         result = json.loads(written) if written else {}
-        alive = not result and _is_held(place / submitted.ALIVE)
+        alive = not result and is_held(place / submitted.ALIVE)
         if result:
             phase, message = "TERMINATED", result["message"]
         elif alive or time.time() - order["began"] < submitted.BEGINNING:
@@ -163,7 +165,7 @@ class Cluster:
             began=int(order["began"] * 1000),
             ended=int(result.get("ended", 0) * 1000),
             url=str(place),
-            libraries=tuple(order["wheels"]),
+            paths=tuple(order["wheels"]),
             tasks=dict.fromkeys((task["task_key"] for task in order["tasks"]), number),
         )
 
@@ -219,18 +221,6 @@ def _beside(path: Path, content: bytes) -> Path:
     beside = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
     beside.write_bytes(content)
     return beside
-
-
-def _is_held(file: Path) -> bool:
-    """Whether a process holds the file's lock: it does for as long as it lives."""
-    try:
-        with file.open() as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def _text(value: Any) -> bytes:

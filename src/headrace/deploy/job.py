@@ -98,7 +98,10 @@ def _body(key: str, written: Body, target: Target, release: Release, place: Plac
 
 def _grant(one: Mapping[str, str]) -> dict[str, str]:
     """A permission in the words of the platform's interface."""
-    return {("permission_level" if key == "level" else key): value for key, value in one.items()}
+    given = {("permission_level" if key == "level" else key): value for key, value in one.items()}
+    if given.get("permission_level") == "CAN_RUN":  # which a target may say of all that it has
+        given["permission_level"] = "CAN_MANAGE_RUN"
+    return given
 
 
 def _task(task: Mapping[str, Any], wheels: list[str], requirements: str) -> Body:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headrace.config.locate import nearest
+from headrace.deploy import look
 from headrace.deploy.drain import Limits, drain, remove
 from headrace.deploy.ledger import Ledger, Say
 from headrace.deploy.place import Place
@@ -52,6 +53,8 @@ def start(key: str, place: Place, *, break_lock: bool, say: Say) -> None:
             state = ledger.write(_send(key, deployed, place, state, held=False))
             deployed = state.jobs[key]
         if runs_by_itself(deployed.sent):
+            if not place.remote.runs(deployed.id, active=True):  # on a cluster nothing else starts it again
+                place.remote.reset_job(deployed.id, deployed.sent)
             say(f"job {key}: runs by itself")
             return
         if place.remote.runs(deployed.id, active=True):
@@ -78,9 +81,10 @@ def destroy(place: Place, limits: Limits, *, break_lock: bool, say: Say) -> None
     ledger = Ledger(place)
     with ledger.locked("destroy", break_lock=break_lock, say=say):
         state = ledger.read()
-        for key, deployed in sorted(state.jobs.items()):
-            is_there = place.remote.job(deployed.id) is not None
-            remove(deployed.id, key, deployed if is_there else None, place, limits, say)
+        there = look.jobs(place, state)
+        for key in sorted(state.jobs.keys() | there.keys()):
+            if key in there:  # also one that a deployment made and lost
+                remove(there[key].id, key, state.jobs.get(key), place, limits, say)
             state = ledger.write(state.without_job(key))
         place.remote.delete(place.root)
 

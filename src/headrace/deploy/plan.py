@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from headrace.deploy.job import Wanted
 from headrace.deploy.remote import Found
 from headrace.deploy.state import Body, Deployed, Grants, State, paused
+from headrace.errors import DeploymentError
 from headrace.release import Manifest
 
 Action = Literal["create", "update", "unchanged", "delete"]
@@ -86,6 +88,15 @@ class Plan:
         return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
 
     @classmethod
+    def saved(cls, file: Path) -> Plan:
+        """Read from a file of the user's."""
+        try:
+            return cls.of(file.read_text())
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            fix = "write one with this Headrace: headrace plan --save FILE"
+            raise DeploymentError("the file is no saved plan", where=str(file), fix=fix) from error
+
+    @classmethod
     def of(cls, text: str) -> Plan:
         """Read from what was written down."""
         told = json.loads(text)
@@ -118,6 +129,9 @@ def make_plan(
     for key in sorted(there.keys() - wanted.keys()):
         found = there[key].job
         jobs.append(JobPlan(key, "delete", str(found.settings.get("name", key)), found.id, {}))
+    for key in sorted(state.jobs.keys() - there.keys() - wanted.keys()):
+        gone = Change("job", state.jobs[key].id, None)
+        jobs.append(JobPlan(key, "delete", str(state.jobs[key].body.get("name", key)), None, {}, drift=(gone,)))
     intent = state.intent
     return Plan(
         environment=environment,

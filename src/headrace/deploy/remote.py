@@ -33,7 +33,7 @@ class Run:
     began: int = 0  # milliseconds
     ended: int = 0
     url: str = ""
-    libraries: tuple[str, ...] = ()  # of its tasks, as they were at its start
+    paths: tuple[str, ...] = ()  # of releases, that its tasks named at its start
     tasks: dict[str, int] = field(default_factory=dict)  # the tasks' own runs
 
     @property
@@ -42,14 +42,19 @@ class Run:
         return self.phase in ACTIVE
 
     def uses(self, release: str) -> bool:
-        """Whether it runs that release's bytes."""
-        return any(f"/releases/{release}/" in library for library in self.libraries)
+        """Whether it runs that release's bytes, or none at all: a notebook's, or those of a query."""
+        return not self.paths or self.names(release)
+
+    def names(self, release: str) -> bool:
+        """Whether it needs the release where it lies."""
+        return any(f"/releases/{release}/" in path for path in self.paths)
 
 
 class Remote(Protocol):
     """One workspace, or one directory of a cluster."""
 
     name: str
+    largest: int | None  # bytes of a file that can be read back; None for any
 
     def user(self) -> str:
         """Who the calls are made as."""

@@ -36,6 +36,21 @@ def put(release: Release, place: Place, say: Say) -> None:
     remote.write(f"{directory}/{MANIFEST}", release.manifest.text().encode())
 
 
+def require_readable(release: Release, place: Place) -> None:
+    """Refuses files that could be laid down and not be read back."""
+    largest = place.remote.largest
+    if largest is None:
+        return
+    for path in sorted(release.manifest.files):
+        size = (release.directory / path).stat().st_size
+        if size > largest:
+            raise DeploymentError(
+                f"release {release.id}: {path} has {size:,} bytes, and a workspace gives back {largest:,} at most",
+                where=str(release.directory),
+                fix="keep it in a volume, and name it there under the job's libraries",
+            )
+
+
 def manifest(release: str, place: Place) -> Manifest | None:
     """What a release that was laid down holds; None when it is not there to its end."""
     found = place.remote.read(f"{place.release(release)}/{MANIFEST}") if release else None

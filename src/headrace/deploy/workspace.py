@@ -14,11 +14,16 @@ from headrace.errors import DeploymentError
 
 PAUSE = 0.5  # seconds between two tries of what must not happen twice
 MOST_RUNS = 25  # in an answer
+LARGEST = 10 << 20  # bytes of a file that can be read back
+OWNER = "IS_OWNER"
+PRINCIPALS = ("user_name", "group_name", "service_principal_name")
 JOBS, FILES, IMPORT = "/api/2.2/jobs", "/api/2.0/workspace", "/api/2.0/workspace-files/import-file"
 
 
 class Workspace:
     """One workspace, as one user."""
+
+    largest: int | None = LARGEST
 
     def __init__(self, host: str, profile: str = "") -> None:
         self._calls = Calls(host, profile)
@@ -126,8 +131,14 @@ class Workspace:
         self._do("POST", f"{JOBS}/delete", body={"job_id": number}, missing=None)
 
     def grant(self, number: int, grants: Sequence[dict[str, str]]) -> None:
-        """Gives these permissions on a job and no others; the owner keeps it."""
-        self._do("PUT", f"/api/2.0/permissions/jobs/{number}", body={"access_control_list": list(grants)})
+        """Gives these permissions on a job and no others; the owner keeps it, whom the platform wants named."""
+        path = f"/api/2.0/permissions/jobs/{number}"
+        there = [one for entry in self._do("GET", path).get("access_control_list", []) for one in _direct(entry)]
+        wanted = [dict(one) for one in grants]
+        if not any(one["permission_level"] == OWNER for one in wanted):
+            wanted += [one for one in there if one["permission_level"] == OWNER]
+        if any(one not in there for one in wanted) or any(one not in wanted for one in there):
+            self._do("PUT", path, body={"access_control_list": wanted})
 
     # ── Runs ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,6 +183,22 @@ class Workspace:
             token = {"page_token": page["next_page_token"]}
 
 
+def _direct(entry: dict[str, Any]) -> list[dict[str, str]]:
+    """The grants of one entry, in the form in which they are given; what comes from above is none."""
+    principal = {key: entry[key] for key in PRINCIPALS if entry.get(key)}
+    levels = [one["permission_level"] for one in entry.get("all_permissions", []) if not one.get("inherited")]
+    return [{**principal, "permission_level": level} for level in levels]
+
+
+def _paths(told: Any) -> Iterator[str]:
+    """All texts that name a release, wherever they stand."""
+    if isinstance(told, str):
+        yield from [told] if "/releases/" in told else []
+    elif isinstance(told, dict | list):
+        for inside in told.values() if isinstance(told, dict) else told:
+            yield from _paths(inside)
+
+
 def _run(told: dict[str, Any]) -> Run:
     state, tasks = told.get("state", {}), told.get("tasks", [])
     return Run(
@@ -182,6 +209,6 @@ def _run(told: dict[str, Any]) -> Run:
         began=int(told.get("start_time", 0)),
         ended=int(told.get("end_time", 0)),
         url=str(told.get("run_page_url", "")),
-        libraries=tuple(library["whl"] for task in tasks for library in task.get("libraries", []) if "whl" in library),
+        paths=tuple(_paths(tasks)),
         tasks={str(task["task_key"]): int(task["run_id"]) for task in tasks},
     )

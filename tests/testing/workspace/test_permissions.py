@@ -23,12 +23,15 @@ def told(permissions: JobPermissions) -> set[tuple[str, str]]:
     }
 
 
-def test_the_owner_stays_while_grants_come_and_go(client: WorkspaceClient) -> None:
+def test_a_job_has_one_owner_while_grants_come_and_go(client: WorkspaceClient) -> None:
     number = str(create(client, job()))
     assert told(client.jobs.get_permissions(number)) == {("alice@example.com", "IS_OWNER")}
-    client.jobs.set_permissions(
-        number, access_control_list=[Grant(group_name="users", permission_level=Level.CAN_VIEW)]
-    )
+    owner = Grant(user_name="alice@example.com", permission_level=Level.IS_OWNER)
+    viewer = Grant(group_name="users", permission_level=Level.CAN_VIEW)
+    for without in ([viewer], []):
+        with pytest.raises(InvalidParameterValue, match="one owner"):
+            client.jobs.set_permissions(number, access_control_list=without)
+    client.jobs.set_permissions(number, access_control_list=[owner, viewer])
     client.jobs.update_permissions(
         number, access_control_list=[Grant(service_principal_name="robot", permission_level=Level.CAN_MANAGE)]
     )

@@ -30,7 +30,7 @@ class Permissions:
         return self._told(kind, number, self._grants(kind, number))
 
     def replace(self, request: Request) -> Document:
-        """These grants instead of those before; the owner stays when the call names none."""
+        """These grants instead of those before; of a job they name the owner."""
         kind, number = self._object(request)
         return self._keep(kind, number, _asked(request, kind))
 
@@ -46,10 +46,8 @@ class Permissions:
 
     def _keep(self, kind: str, number: int, grants: Grants) -> Document:
         owners = [grant for grant in grants if grant[2] == OWNER]
-        if len(owners) > 1:
-            raise invalid("There must be exactly one owner")
-        if kind == "jobs" and not owners:
-            grants = [grant for grant in self._grants(kind, number) if grant[2] == OWNER] + grants
+        if kind == "jobs" and len(owners) != 1:
+            raise invalid("The job must have exactly one owner.")
         self._store.put(f"grants-{kind}", number, {"grants": grants})
         return self._told(kind, number, grants)
 
