@@ -102,6 +102,10 @@ def named(rows, names, *, by):
     return rows.join(names, "id", "left").withColumn("n", F.col("n") * by)
 
 
+def summed(rows):
+    return rows.groupBy("id").agg(F.sum("n").alias("n"), F.max("at").alias("last"))
+
+
 def test_rows_go_one_way_through_several_sinks_and_a_transform_of_their_own(flow, capsys):
     flow.steps(f"""
         names:
@@ -148,6 +152,44 @@ def test_rows_go_one_way_through_several_sinks_and_a_transform_of_their_own(flow
     assert event.dropped == {"not_null name": 2}
     assert event.warned == {"one_of id": 2}
     assert event.rows == 7  # read once for two tables, the quarantine, the console and all counts
+
+
+def test_a_steps_own_rules_are_asked_of_all_good_rows_and_of_no_other(flow):
+    """One that was warned of on arrival is good; a malformed one has no columns that a rule could stop at."""
+    flow.source("rows")
+    flow.feed("rows", row("a", 1), row("a", 9), row("b", 9), BAD[0])
+    flow.steps(f"""
+        land:
+          layer: bronze
+          reads: {{rows: {{source: rows, schema: "{ROW}", expect: [{{between: {{n: [0, 5]}}, on_fail: warn}}]}}}}
+          expect: [{{one_of: {{id: [a]}}}}, {{not_null: [id], on_fail: stop}}]
+          writes: {{table: landed}}
+        """)
+    run = flow.run()
+    assert sorted((row["id"], row["n"]) for row in flow.read("landed")) == [("a", 1), ("a", 9)]
+    assert reasons(flow, "landed_quarantine") == {"malformed": 1, "one_of id": 1}
+    (event,) = [event for event in run.events if event.what == "batch"]
+    assert event.refused == {"malformed": 1, "one_of id": 1}
+    assert event.warned == {"between n 0 and 5": 2}
+    assert event.rows == 4
+
+
+def test_a_later_result_of_a_group_is_newer_whatever_its_sequence_says(flow):
+    flow.source("rows")
+    flow.feed("rows", row("a", 1))
+    flow.steps(f"""
+        land: {{layer: bronze, reads: {{rows: {{source: rows, schema: "{ROW}"}}}}, writes: {{table: landed}}}}
+        sums:
+          layer: gold
+          reads: {{rows: {{table: landed, watermark: {{column: at, delay: 1 hour}}}}}}
+          transform: {__name__}:summed
+          output: update
+          writes: {{table: sums, mode: upsert, keys: [id], sequence: last}}
+        """)
+    flow.run()
+    flow.feed("rows", row("a", 2))  # of the same time, so that the last one stays
+    flow.run()
+    assert [(row["id"], row["n"]) for row in flow.read("sums")] == [("a", 3)]
 
 
 @pytest.fixture

@@ -74,6 +74,16 @@ def test_an_older_row_never_wins(merge):
     assert merge.version() == version
 
 
+def test_columns_are_taken_by_their_whole_names(spark, tmp_path):
+    table = Table("people", str(tmp_path / "people"), by_path=True)
+    for batch, (by, name) in enumerate([(1, "old"), (2, "new")]):
+        rows = spark.createDataFrame([("a", by, name, 7)], "`who.id` STRING, `the.by` INT, name STRING, _rank INT")
+        stamp = Stamp("a query", batch)
+        merges.upsert(rows, table, keys=["who.id"], sequence="the.by", stamp=stamp)
+    (kept,) = DeltaTable(table.place).to_pyarrow_table().to_pylist()
+    assert kept == {"who.id": "a", "the.by": 2, "name": "new", "_rank": 7}
+
+
 def test_of_equally_new_rows_the_same_one_stays_in_any_order(spark):
     rows = [("eu", 1, 1, name, {"a": 1}) for name in ("one", "two", "three")]
     kept = {

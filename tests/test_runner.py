@@ -17,6 +17,7 @@ from headrace.errors import ConfigurationError, GuardError, StepError
 from headrace.progress import read_events
 
 REPOSITORY = Path(__file__).parents[1]
+ARMED, AWAITED = threading.Event(), threading.Event()
 LINES = "lines: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: lines}}"
 PICKY = """
 picky:
@@ -146,6 +147,39 @@ def test_a_run_ends_when_all_its_steps_have_failed(flow):
         runner.run(flow.spark, flow.bundle(), "flow", follow=True)
 
 
+def failing_at_the_end(rows):
+    """Asks the run to stop in a batch, and fails when it waits for that batch's end."""
+    if ARMED.is_set():
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert AWAITED.wait(60)
+        raise RuntimeError("in the last batch")
+    return rows
+
+
+def test_a_batch_that_fails_while_the_run_waits_for_its_end_is_told(flow, monkeypatch):
+    def stop_at_batch_end(query, before=crew._stop_at_batch_end):
+        AWAITED.set()
+        before(query)
+
+    monkeypatch.setattr(crew, "_stop_at_batch_end", stop_at_batch_end)
+    flow.source("lines", "text")
+    flow.feed("lines", "one")
+    flow.steps(f"""
+        last:
+          layer: bronze
+          reads: {{rows: {{source: lines}}}}
+          transform: {__name__}:failing_at_the_end
+          row_wise: true
+          writes: {{table: last}}
+        """)
+    try:
+        with pytest.raises(StepError, match="in the last batch"):
+            runner.run(flow.spark, triggered(flow.bundle(), "default"), "flow", watch=lambda event: ARMED.set())
+    finally:
+        ARMED.clear()
+    assert whats(flow) == ["run started", "step failed", "run failed"]
+
+
 def test_a_sink_that_cannot_start_is_named(flow):
     flow.source("lines", "text")
     flow.steps("lines: {layer: bronze, reads: {lines: {source: lines}}, writes: {folder: out, format: nothing}}\n")
@@ -153,11 +187,12 @@ def test_a_sink_that_cannot_start_is_named(flow):
         flow.run()
 
 
-def test_once_ends_what_would_go_on(flow):
+@pytest.mark.parametrize(("trigger", "once"), [("default", True), ("once", False)])
+def test_once_ends_after_what_is_there(flow, trigger, once):
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps(LINES)
-    runner.run(flow.spark, triggered(flow.bundle(), "default"), "flow", once=True)
+    runner.run(flow.spark, triggered(flow.bundle(), trigger), "flow", once=once)
     assert values(flow, "lines") == ["one"]
     assert whats(flow) == ["run started", "run ended"]
 
@@ -255,6 +290,21 @@ def test_a_run_with_timers_ends_at_the_first_batch_without_rows(flow, trigger):
         assert whats(flow)[-1] == "run ended"
     assert sorted(row["total"] for row in flow.read("counts")) == [1, 2]
     assert whats(flow) == ["run started", "run ended"] * 2
+
+
+def test_a_batch_of_an_empty_file_does_not_end_a_run_with_timers(flow):
+    flow.source("lines", "text", maxFilesPerTrigger=1)
+    for line in ((), "one", (), "two", (), "three", (), "four"):
+        flow.feed("lines", *([line] if line else []))
+    flow.steps(f"""
+        counts:
+          layer: silver
+          reads: {{lines: {{source: lines}}}}
+          transform: {__name__}:counted
+          writes: {{table: counts}}
+        """)
+    runner.run(flow.spark, flow.bundle(), "flow")
+    assert [row["total"] for row in flow.read("counts")] == [1] * 4
 
 
 BEGUN, GATE = threading.Event(), threading.Event()

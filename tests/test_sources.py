@@ -29,6 +29,7 @@ from headrace.config.models import (
     Watermark,
 )
 from headrace.errors import ConfigurationError, DataError
+from headrace.rules import quoted
 
 PAIR = "id STRING, n INT"
 DECLARED = StructType().add("id", StringType()).add("n", IntegerType())
@@ -157,6 +158,21 @@ CASES = {
         f"{PAIR}, country STRING",
         refused={"x": ["malformed"]},
     ),
+    "json with odd names": Case(
+        "json",
+        {"1.json": ['{"user.id":"a","_raw":1}', "{"]},
+        [{"user.id": "a", "_raw": 1}],
+        "`user.id` STRING, _raw INT",
+        refused={"{": ["malformed"]},
+    ),
+    "csv with odd names": Case(
+        "csv",
+        {"1.csv": ["a;1", "b;x"]},
+        [{"user.id": "a", "_raw": 1}],
+        "`user.id` STRING, _raw INT",
+        options={"sep": ";"},
+        refused={"b;x": ["malformed"]},
+    ),
     "malformed": Case(
         "json",
         {"1.json": [*REFUSED.values(), *IGNORED], "2.json": [line for line, _ in ACCEPTED.values()]},
@@ -195,7 +211,7 @@ def arrived(spark, tmp_path_factory):
         frames[name] = sources.open_input(spark, read, environment(it=files(place, case.format, **case.options)))
     as_json = {"ignoreNullFields": "false"}
     parts = [
-        frame.select(F.lit(name).alias("name"), F.to_json(F.struct(*frame.columns), as_json).alias("row"))
+        frame.select(F.lit(name).alias("name"), F.to_json(F.struct(*map(quoted, frame.columns)), as_json).alias("row"))
         for name, frame in frames.items()
     ]
     together = parts[0]
@@ -278,6 +294,16 @@ def test_files_come_in_as_they_are(spark, tmp_path):
     (row,) = spark.table("pictures").collect()
     assert row["path"].endswith("/picture.bin")
     assert (row["length"], bytes(row["content"])) == (2, b"\x00\xff")
+
+
+def test_a_line_of_csv_that_a_rule_refuses_is_told_as_the_file_writes_it(spark, tmp_path):
+    (tmp_path / "1.csv").write_text('a;"x;y";01.02.2026\n')
+    env = environment(it=files(tmp_path, "csv", sep=";", dateFormat="dd.MM.yyyy"))
+    read = Read(source="it", schema_="id STRING, text STRING, day DATE", expect=[Rule(one_of={"id": ["b"]})])
+    rows = sources.open_input(spark, read, env)
+    rows.writeStream.format("memory").queryName("of_csv").trigger(availableNow=True).start().awaitTermination()
+    (row,) = spark.table("of_csv").collect()
+    assert row[quality.VERDICT].raw == 'a;"x;y";01.02.2026'
 
 
 def test_a_header_with_other_names_stops_the_step_and_is_named(spark, tmp_path):

@@ -203,6 +203,43 @@ def test_keys_that_are_no_list_are_told_by_the_deduplication(flow, given, said):
         flow.rehearse()
 
 
+@pytest.mark.parametrize("evolves", [False, True])
+def test_an_upsert_into_a_table_that_lacks_a_column_is_refused_before_it_is_lost(flow, evolves):
+    flow.source("rows")
+    upsert = """
+        land:
+          layer: bronze
+          reads: {{rows: {{source: rows, schema: "id STRING, n INT{more}"}}}}
+          writes: {{table: landed, mode: upsert, keys: [id], sequence: n}}
+          settings: {{spark.databricks.delta.schema.autoMerge.enabled: {evolves}}}
+        """
+    flow.feed("rows", {"id": "a", "n": 1})
+    flow.steps(upsert.format(more="", evolves=evolves))
+    flow.run()
+    flow.feed("rows", {"id": "a", "n": 2, "email": "a@b"})
+    flow.steps(upsert.format(more=", email STRING", evolves=evolves))
+    if not evolves:
+        with pytest.raises(ConfigurationError, match="table 'landed' has no column 'email'") as error:
+            flow.run()
+        (problem,) = error.value.problems
+        assert problem.where == "conf/pipelines/flow.yml:6"
+        flow.spark.sql(problem.fix.partition(": ")[2])
+    flow.run()
+    assert flow.read("landed") == [{"id": "a", "n": 2, "email": "a@b"}]
+
+
+def test_keys_are_columns_and_no_fields_of_them(flow):
+    flow.source("rows")
+    flow.steps("""
+        land:
+          layer: bronze
+          reads: {rows: {source: rows, schema: "who STRUCT<id: STRING>, n INT"}}
+          writes: {table: landed, mode: upsert, keys: [who.id], sequence: n}
+        """)
+    with pytest.raises(ConfigurationError, match=r"sink 1 names a column 'who\.id' that is not there"):
+        flow.rehearse()
+
+
 def test_a_steps_settings_hold_in_its_query_and_nowhere_else(flow):
     flow.source("lines", "text")
     flow.feed("lines", "a")

@@ -26,6 +26,7 @@ def table(request, spark, tmp_path):
 def test_a_table_from_its_making_to_its_reading(spark, table, tmp_path):
     rows = spark.createDataFrame([("a", 1), ("b", 2)], "id STRING, n INT")
     assert not table.exists(spark)
+    assert table.has_seen(spark, "a query", 0) is False
     table.make(spark, rows.schema, partition_by=["id"])
     assert table.exists(spark)
     table.make(spark, rows.schema, cluster_by=["n"])  # it is there, and stays as it is

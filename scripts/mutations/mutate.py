@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +46,9 @@ def main(wanted: list[str]) -> int:
     for module in sorted(missing):
         print(f"{module}: NO BREAK")
     chosen = [one for one in breaks if not wanted or any(name in one.module for name in wanted)]
+    if red := without_a_break(sorted({test for one in chosen for test in one.tests})):
+        print(f"{red} fails without a break: it would notice anything")
+        return 1
     unnoticed = []
     for number, one in enumerate(chosen, 1):
         noticed = try_break(one)
@@ -72,13 +77,25 @@ def modules() -> set[str]:
     }
 
 
-def try_break(one: Break) -> str:
-    """The name of the first test that failed; empty when none did."""
+def without_a_break(tests: list[str]) -> str:
+    """The name of the first test that fails in the copy as it is; empty when none does."""
+    with copied() as tree:
+        return first_failure(tree, tests, within=len(tests) * SECONDS)
+
+
+@contextmanager
+def copied() -> Iterator[Path]:
+    """A copy of the tree, of all that the tests need."""
     with tempfile.TemporaryDirectory(prefix="headrace-mutate-") as place:
-        tree = Path(place)
         for name in COPIED:
             origin = ROOT / name
-            (shutil.copytree if origin.is_dir() else shutil.copy)(origin, tree / name)
+            (shutil.copytree if origin.is_dir() else shutil.copy)(origin, Path(place) / name)
+        yield Path(place)
+
+
+def try_break(one: Break) -> str:
+    """The name of the first test that failed; empty when none did."""
+    with copied() as tree:
         package = "" if one.module.startswith("headrace_") else "headrace"
         file = tree / "src" / package / f"{one.module}.py"
         text = file.read_text()
@@ -88,12 +105,12 @@ def try_break(one: Break) -> str:
         return first_failure(tree, one.tests)
 
 
-def first_failure(tree: Path, tests: tuple[str, ...]) -> str:
+def first_failure(tree: Path, tests: Sequence[str], *, within: float = SECONDS) -> str:
     environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=within, check=False
         )
     except subprocess.TimeoutExpired:
         return f"{tests[0]} did not end"

@@ -93,8 +93,10 @@ class BatchWriter:
             return frame.observe(watched[-1][1], remarked)
 
         rows = arrived
+        if self._transform is not None or self._step.expect:  # which is about good rows
+            rows = _good(watch(rows))
         if self._transform is not None:
-            rows = self._transform(_good(watch(rows)))
+            rows = self._transform(rows)
         rows = _good(watch(quality.judge_result(rows, self._step.expect)))
         first, *others = self._sinks
         # The step may have had other tables before a crash: what the first has not seen, another may have.
@@ -124,7 +126,7 @@ class BatchWriter:
         if sink.table:
             # With output complete each batch is the whole result.
             mode = "replace" if self._step.output == "complete" else sink.mode
-            WRITES[mode](rows, table_of(self._environment, sink.table), sink, stamp)
+            WRITES[mode](rows, table_of(self._environment, sink.table), self._step, sink, stamp)
         elif sink.topic:
             options = {**topic_options(sink, self._environment), **sink.options}
             records(rows).write.format("kafka").options(**options).save()
@@ -164,20 +166,27 @@ class BatchWriter:
         return Counts(per_kind["refused"], per_kind["dropped"], per_kind["warned"])
 
 
-def _append(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
+def _append(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: Stamp) -> None:
     stamp.append(rows, table, partition_by=sink.partition_by, options=sink.options)
 
 
-def _replace(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
+def _replace(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: Stamp) -> None:
     stamp.append(rows, table, mode="overwrite", partition_by=sink.partition_by, options=sink.options)
 
 
-def _upsert(rows: DataFrame, table: Table, sink: Sink, stamp: Stamp) -> None:
-    sequence = str(sink.sequence)
-    merges.upsert(rows, table, keys=sink.keys, sequence=sequence, partition_by=sink.partition_by, stamp=stamp)
+def _upsert(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: Stamp) -> None:
+    merges.upsert(
+        rows,
+        table,
+        keys=sink.keys,
+        sequence=str(sink.sequence),
+        partition_by=sink.partition_by,
+        stamp=stamp,
+        as_new_wins=step.output == "update",  # a group's later result counts more rows, of whatever age
+    )
 
 
-WRITES: dict[str, Callable[[DataFrame, Table, Sink, Stamp], None]] = {
+WRITES: dict[str, Callable[[DataFrame, Table, Step, Sink, Stamp], None]] = {
     "append": _append,
     "replace": _replace,
     "upsert": _upsert,

@@ -25,7 +25,7 @@ TRIGGERS: dict[str, Mapping[str, Any]] = {
     "once": {"once": True},
     "default": {"processingTime": "0 seconds"},
 }
-MERGING: Mapping[str, Setting] = {"spark.databricks.delta.autoCompact.enabled": True}
+MERGING = "spark.databricks.delta.autoCompact.enabled"
 LOOK = 0.2  # seconds between two looks at a query that runs
 
 
@@ -69,14 +69,15 @@ class Crew:
                 self._judge(ready, query)
 
     def rest(self) -> None:
-        """Stops all that still goes, each at its batch's end."""
-        for _, _, query in self.going.values():
+        """Stops all that still goes, each at its batch's end; what fails in that batch is left to `tell`."""
+        for ready, _, query in self.going.values():
             _stop_at_batch_end(query)
-            self.recorder.wait(str(query.runId))
+            with suppress(StepError):
+                self._judge(ready, query, stopped=True)
         self.going.clear()
 
     def tell(self, order: Iterable[str]) -> None:
-        """Raises the failures of steps that let the others go on, in the order of the steps."""
+        """Raises the failures that nobody was told of yet, in the order of the steps."""
         if self.failed:
             failed = [self.failed[name] for name in order if name in self.failed]
             raise StepError.of([problem for error in failed for problem in error.problems])
@@ -84,8 +85,8 @@ class Crew:
     @property
     def merging(self) -> Mapping[str, Setting]:
         """Lets a step that goes on for long merge its tables' small files, unless the environment has a word on it."""
-        is_open = all(self.spark.conf.get(key, None) is None for key in MERGING)
-        return MERGING if isinstance(self.environment.engine, LocalEngine) and is_open else {}
+        is_open = self.spark.conf.get(MERGING, None) is None
+        return {MERGING: True} if isinstance(self.environment.engine, LocalEngine) and is_open else {}
 
     def _start(self, ready: steps.Prepared, trigger: Trigger, lesser: Mapping[str, Setting]) -> StreamingQuery:
         """Starts the step's query under its own settings, in its own scheduler pool."""
@@ -123,18 +124,18 @@ class Crew:
         waits = ready.has_timers and ends(trigger) and self.recorder.is_idle(str(query.runId))
         return self.stop.is_set() or waits
 
-    def _judge(self, ready: steps.Prepared, query: StreamingQuery) -> int:
+    def _judge(self, ready: steps.Prepared, query: StreamingQuery, *, stopped: bool = False) -> int:
         """How many rows an ended query has read; if it has failed, its step's on_failure says what of the others."""
         rows = self.recorder.wait(str(query.runId))
         error = query.exception()
-        stopped = self.stop.is_set() or ready.has_timers
+        stopped = stopped or self.stop.is_set() or ready.has_timers
         if error is None or (stopped and failures.is_interrupt(error)):
             return rows
         failed = failures.step_error(ready.step, error, log_file(self.directory))
         self.recorder.say("step failed", ready.step.name, failed.problems[0].message)
+        self.failed[ready.step.name] = failed
         if ready.step.on_failure == "stop":
             raise failed
-        self.failed[ready.step.name] = failed
         return rows
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headrace.rules import quoted
 from headrace.tables import CHANGES, Stamp, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+RANK = "_headrace_rank"
 
 
 def upsert(
@@ -19,16 +22,18 @@ def upsert(
     sequence: str,
     stamp: Stamp,
     partition_by: Sequence[str] = (),
+    as_new_wins: bool = False,
 ) -> None:
-    """Inserts new keys and updates known ones, unless the table's row is as new: an older row never wins."""
+    """Inserts new keys and updates known ones: an older row never wins, and one that is just as new only if so said."""
     spark = rows.sparkSession
     fresh = newest(rows, keys, sequence)
     if not table.exists(spark):  # the first rows need no merge; changes are kept for those who will read them
         stamp.append(fresh, table, partition_by=partition_by, options=CHANGES)
         return
-    same_key = " AND ".join(f"kept.`{key}` <=> new.`{key}`" for key in keys)
+    same_key = " AND ".join(f"kept.{key} <=> new.{key}" for key in map(quoted, keys))
     merge = table.delta(spark).alias("kept").merge(fresh.alias("new"), same_key)
-    newer = f"kept.`{sequence}` IS NULL OR new.`{sequence}` > kept.`{sequence}`"
+    by = quoted(sequence)
+    newer = f"kept.{by} IS NULL OR new.{by} {'>=' if as_new_wins else '>'} kept.{by}"
     with stamp.on(spark):
         merge.whenMatchedUpdateAll(newer).whenNotMatchedInsertAll().execute()
 
@@ -40,9 +45,9 @@ def newest(rows: DataFrame, keys: Sequence[str], sequence: str) -> DataFrame:
 
     # A map has no hash in Spark (4.2.0), but its text has.
     hashed = [
-        F.to_json(F.struct(f"`{field.name}`")) if "map<" in field.dataType.simpleString() else F.col(f"`{field.name}`")
-        for field in rows.schema.fields
+        F.to_json(F.struct(name)) if "map<" in field.dataType.simpleString() else F.col(name)
+        for field, name in zip(rows.schema.fields, map(quoted, rows.columns), strict=True)
     ]
-    order = [F.col(sequence).desc_nulls_last(), F.xxhash64(*hashed)]
-    rank = F.row_number().over(Window.partitionBy(*keys).orderBy(*order))
-    return rows.withColumn("_rank", rank).where(F.col("_rank") == 1).drop("_rank")
+    order = [F.col(quoted(sequence)).desc_nulls_last(), F.xxhash64(*hashed)]
+    rank = F.row_number().over(Window.partitionBy(*map(quoted, keys)).orderBy(*order))
+    return rows.withColumn(RANK, rank).where(F.col(RANK) == 1).drop(RANK)

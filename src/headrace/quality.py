@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.config.models import Read, Rule, Step, milliseconds
-from headrace.rules import Test, columns_of, names_of, require_columns, require_fitting, tests_of, told
+from headrace.rules import Test, columns_of, names_of, quoted, require_columns, require_fitting, tests_of, told
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-RAW, POSITION, MALFORMED = "_raw", "_position", "_malformed"
+RAW, POSITION, MALFORMED = "_headrace_raw", "_headrace_position", "_headrace_malformed"
 ARRIVAL = (RAW, POSITION, MALFORMED)
 VERDICT = "_headrace"
 UNIQUE = "_headrace_unique"
@@ -37,26 +37,25 @@ def judge_arrivals(frame: DataFrame, read: Read) -> DataFrame:
         judged = _judge(
             frame,
             [*_event_time_tests(read), *tests_of(read.expect)],
-            raw=arrival(RAW, F.to_json(F.struct(*own.columns))),
+            raw=arrival(RAW, F.to_json(F.struct(*map(quoted, own.columns)))),
             position=arrival(POSITION, F.lit(None).cast("string")),
             malformed=arrival(MALFORMED, F.lit(False)),
         )
     if read.watermark is not None:
         time = read.watermark.column
         judged = judged.withColumn(time, F.when(~is_bad(), F.col(time)))
-    return judged.select(*own.columns, VERDICT)
+    return judged.select(*map(quoted, own.columns), VERDICT)
 
 
 def judge_result(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """Judges the rows that a transform returned."""
+    """Judges the rows that a step is about to write."""
     from pyspark.sql import functions as F
 
     if not rules:
         return frame
-    own = frame.drop(VERDICT)
-    require_columns(own, "expect", columns_of(rules))
+    require_columns(frame, "expect", columns_of(rules))
     with told("expect"):
-        raw = F.to_json(F.struct(*own.columns))
+        raw = F.to_json(F.struct(*map(quoted, frame.columns)))
         return _judge(frame, tests_of(rules), raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
 
 
@@ -125,7 +124,4 @@ def _judge(frame: DataFrame, tests: list[Test], *, raw: Column, position: Column
         raw.alias("raw"),
         position.alias("position"),
     )
-    judged = F.when(anything, verdict)
-    if VERDICT in frame.columns:
-        judged = F.coalesce(F.col(VERDICT), judged)
-    return frame.withColumn(VERDICT, judged)
+    return frame.withColumn(VERDICT, F.when(anything, verdict))

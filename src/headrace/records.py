@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.quality import MALFORMED, POSITION, RAW
+from headrace.rules import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +36,7 @@ def parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any], *,
     }
     parse = F.from_json(text, wrapped, {**strict, **{key: str(value) for key, value in options.items()}})
     partitions = [name for name in lines.columns if name not in NOT_DATA]
-    parsed = lines.select(*partitions, RAW, POSITION, parse.alias("_parsed"))
+    parsed = lines.select(*map(quoted, partitions), RAW, POSITION, parse.alias("_parsed"))
     malformed = F.col(f"_parsed.{CORRUPT}").isNotNull() | F.col(f"_parsed.{END}").isNull()
     if whole:
         parsed = parsed.where(malformed | (F.size("_parsed.r") > 0))
@@ -43,7 +44,7 @@ def parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any], *,
     else:
         malformed = malformed | F.coalesce(F.size("_parsed.r") != 1, F.lit(True))
         record = F.get("_parsed.r", F.lit(0))
-    parsed = parsed.select(*partitions, RAW, POSITION, record.alias("_record"), malformed.alias(MALFORMED))
+    parsed = parsed.select(*map(quoted, partitions), RAW, POSITION, record.alias("_record"), malformed.alias(MALFORMED))
     malformed = F.col(MALFORMED) | F.col("_record").isNull()
     # What the directory says goes before what the record says, as in Spark's own formats.
     fields = [
@@ -54,5 +55,5 @@ def parse_json(lines: DataFrame, schema: StructType, options: dict[str, Any], *,
         ).alias(field.name)
         for field in schema.fields
     ]
-    others = [name for name in partitions if name not in schema.names]
+    others = [quoted(name) for name in partitions if name not in schema.names]
     return parsed.select(*fields, *others, RAW, POSITION, malformed.alias(MALFORMED))

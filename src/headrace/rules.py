@@ -56,10 +56,20 @@ def told(what: str) -> Iterator[None]:
         ) from error
 
 
-def require_columns(frame: DataFrame, what: str, wanted: Iterable[str]) -> None:
-    """Raises all columns that the frame lacks; of `person.name` the frame has to have `person`."""
+def quoted(column: str) -> str:
+    """The name of a column so that Spark takes it for what it is: one with a dot is no field of another."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def require_columns(frame: DataFrame, what: str, wanted: Iterable[str], *, whole: bool = False) -> None:
+    """Raises all columns that the frame lacks; of `person.name` it has to have `person`, or with `whole` all of it."""
     known = {name.lower() for name in frame.columns}
-    missing = [column for column in wanted if column.partition(".")[0].strip("`").lower() not in known]
+
+    def is_known(column: str) -> bool:
+        part = column.partition(".")[0].strip("`").lower()
+        return column.lower() in known if whole else bool({part, column.strip("`").lower()} & known)
+
+    missing = [column for column in wanted if not is_known(column)]
     if missing:
         raise ConfigurationError.of(
             Problem("", f"{what} names a column {column!r} that is not there", nearest(column, frame.columns))
@@ -108,7 +118,9 @@ def _tests(rule: Rule) -> list[Test]:
     elif rule.between is not None:
         failed = [~F.col(column).between(low, high) for column, (low, high) in rule.between.items()]
     elif rule.one_of is not None:
-        failed = [~F.col(column).isin(*values) for column, values in rule.one_of.items()]
+        # Of a null among them Spark would make that no row ever fails.
+        named = {column: [value for value in values if value is not None] for column, values in rule.one_of.items()}
+        failed = [~F.col(column).isin(*values) for column, values in named.items()]
     elif rule.matches is not None:
         # Java's $ also stands before a last line break.
         failed = [~F.col(column).rlike(rf"\A(?:{pattern})\z") for column, pattern in rule.matches.items()]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from headrace import batches, sources
 from headrace.config.models import Environment, Sink, Step
+from headrace.errors import ConfigurationError
+from headrace.rules import quoted
 from headrace.tables import table_of
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
+
+EVOLVES = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 def make_tables(
@@ -70,6 +74,24 @@ def start(writer: DataStreamWriter, step: Step, environment: Environment, *, nat
     """Starts the query; a table known by a catalog's name is written under that name."""
     table = table_of(environment, step.writes[0].table) if native and step.writes[0].table else None
     return writer.start() if table is None or table.by_path else writer.toTable(table.place)
+
+
+def refuse_lost_columns(rows: DataFrame, step: Step, sink: Sink, environment: Environment) -> None:
+    """An upsert into a table that lacks some of the columns would leave them out without a word (Delta 4.4.0)."""
+    spark = rows.sparkSession
+    if sink.mode != "upsert" or step.output == "complete" or str(spark.conf.get(EVOLVES, None)).lower() == "true":
+        return
+    table = table_of(environment, str(sink.table))
+    if not table.exists(spark):
+        return
+    there = {name.lower() for name in table.read(spark).columns}
+    lost = [field for field in rows.schema.fields if field.name.lower() not in there]
+    if lost:
+        columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in lost)
+        raise ConfigurationError(
+            f"table {table.name!r} has no column {lost[0].name!r}, which the step's rows have",
+            fix=f"add what it lacks: ALTER TABLE {table.in_sql} ADD COLUMNS ({columns})",
+        )
 
 
 def is_native(step: Step, environment: Environment, *, judged: bool) -> bool:

@@ -15,7 +15,7 @@ from headrace.config.models import Environment, FileSource, KafkaSource, RateSou
 from headrace.errors import ConfigurationError, DataError, HeadraceError, in_a_line
 from headrace.graph import resolve
 from headrace.records import CORRUPT, parse_json
-from headrace.rules import require_columns, told
+from headrace.rules import quoted, require_columns, told
 from headrace.tables import table_of
 
 if TYPE_CHECKING:
@@ -158,10 +158,11 @@ def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -
         compare = {} if "enforceSchema" in source.options else {"enforceSchema": "false"}
         reader = reader.options(columnNameOfCorruptRecord=CORRUPT, **compare)
         rows = reader.format("csv").schema(with_corrupt).load(source.path)
-        fields = [name for name in rows.columns if name != CORRUPT]
+        fields = [quoted(name) for name in rows.columns if name != CORRUPT]
+        as_written = {key: str(value) for key, value in source.options.items()}
         return rows.select(
             *fields,
-            F.coalesce(CORRUPT, F.to_csv(F.struct(*fields))).alias(quality.RAW),
+            F.coalesce(CORRUPT, F.to_csv(F.struct(*fields), as_written)).alias(quality.RAW),
             position.alias(quality.POSITION),
             F.col(CORRUPT).isNotNull().alias(quality.MALFORMED),
         )

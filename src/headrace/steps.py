@@ -70,9 +70,11 @@ def prepare(
         quality.judge_result(good, step.expect)  # in the batches it would come too late
         rules.require_fitting(good, step.expect)
     for number, sink in enumerate(step.writes):
-        named = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by, *sink.cluster_by]
         with located(at("writes", number)):
-            rules.require_columns(good, f"sink {number + 1}", named)
+            whole = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by]
+            rules.require_columns(good, f"sink {number + 1}", whole, whole=True)
+            rules.require_columns(good, f"sink {number + 1}", sink.cluster_by)
+            sinks.refuse_lost_columns(good, step, sink, environment)
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, environment, judged=judged)
     writer = writer.outputMode(step.output)
@@ -216,7 +218,7 @@ def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
 
     if not isinstance(frame, Frame):
         raise ConfigurationError(
-            f"step {step.name!r}: {step.transform} returned a {type(frame).__name__}",
+            f"{step.transform} returned a {type(frame).__name__}",
             fix="return the DataFrame that the step writes",
         )
     return frame
@@ -224,7 +226,7 @@ def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
 
 def _cannot(step: Step, error: Exception, what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"step {step.name!r}: {what}: {in_a_line(error)}",
+        f"{what}: {in_a_line(error)}",
         fix="change the transform, its settings or the step's output mode",
     )
 

@@ -25,6 +25,11 @@ class Table:
     place: str
     by_path: bool
 
+    @property
+    def in_sql(self) -> str:
+        """The table as a statement names it."""
+        return f"delta.`{self.place}`" if self.by_path else self.place
+
     def exists(self, spark: SparkSession) -> bool:
         """Whether the table has been made."""
         from delta.tables import DeltaTable
@@ -67,7 +72,7 @@ class Table:
         self.save(empty.write.format("delta").mode("append").options(**CHANGES if changes else {}), partition_by)
         if cluster_by:
             columns = ", ".join(f"`{column}`" for column in cluster_by)
-            spark.sql(f"ALTER TABLE {f'delta.`{self.place}`' if self.by_path else self.place} CLUSTER BY ({columns})")
+            spark.sql(f"ALTER TABLE {self.in_sql} CLUSTER BY ({columns})")
 
     def save(self, writer: DataFrameWriter, partition_by: Sequence[str] = ()) -> None:
         """Writes to the table; partitioned if this makes it."""
@@ -80,6 +85,8 @@ class Table:
 
     def has_seen(self, spark: SparkSession, writer: str, batch: int) -> bool | None:
         """Whether a write of this writer's batch is in the table already; None where Delta's log cannot be asked."""
+        if not self.by_path and not self.exists(spark):  # by path, a log without versions has seen nothing
+            return False
         try:
             log = self._log(spark)
         except (AttributeError, NotImplementedError, TypeError):

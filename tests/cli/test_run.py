@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -152,6 +153,35 @@ steps:
     assert state["run"].startswith("run failed")
 
 
+def test_a_failing_step_stops_the_others_at_their_batchs_end_and_names_the_log(tmp_path: Path) -> None:
+    bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
+    (bundle / "conf" / "pipelines" / "broken.yml").write_text(
+        """
+steps:
+  land:
+    layer: bronze
+    reads: {orders: {source: orders, schema: "order_id STRING, quantity INT"}}
+    writes: {table: landed}
+  broken:
+    layer: silver
+    reads: {orders: {table: landed}}
+    expect: [{between: {quantity: [0, 0]}, on_fail: stop}]
+    writes: {table: broken}
+"""
+    )
+    local = bundle / "conf" / "local.yml"
+    local.write_text(local.read_text().replace("available_now", "{every: 100 milliseconds}"))
+    with headrace("run", "broken", bundle=bundle) as process:
+        assert process.wait(timeout=120) == 1
+    output = (bundle / "output.txt").read_text()
+    assert "Error: step 'broken' failed: between quantity 0 and 0 failed" in output
+    (log,) = re.findall(r"all of it is in (\S+)", output)
+    assert "between quantity 0 and 0 failed" in Path(log).read_text()
+    spark = bundle / ".headrace" / "checkpoints" / "broken" / "land" / "1" / "spark"
+    begun, done = ({file.name for file in (spark / kind).glob("[0-9]*")} for kind in ("offsets", "commits"))
+    assert begun == done != set()
+
+
 def test_check_deep_asks_what_a_run_would_ask_and_writes_nothing(bundle: Path) -> None:
     def everything() -> list[str]:
         return sorted(str(path) for path in bundle.rglob("*") if "logs" not in path.parts)
@@ -196,6 +226,7 @@ def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path
     assert "done in" in output
     last = list(read_events(bundle / ".headrace" / "local", "orders"))[-1]
     assert last.what == "run stopped"
+    assert not list((bundle / ".headrace" / "local" / "events").glob("*.alive"))
     if how == "headrace stop":
         assert "is not running in environment 'local'" in invoke("stop", "orders", "-C", str(bundle)).output
 

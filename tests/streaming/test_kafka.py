@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headrace.config.models import KafkaSource
 from headrace.testing import run_pipeline
 from headrace.testing.kafka import KafkaBroker
+from headrace_shop.sample import make_sample
+from processes import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,3 +78,65 @@ def test_from_topic_to_table_and_on_to_a_topic(broker: KafkaBroker, spark: Spark
     assert second.total("land", "rows") == 2
     assert {row.id for row in second.rows("landed")} == {"a", "b", "d"}
     assert sorted(json.loads(record.value or b"")["id"] for record in broker.read("clean")) == ["a", "b", "d"]
+
+
+MORE = """
+steps:
+  texts:
+    layer: bronze
+    reads: {words: {source: texts, expect: [{matches: {value: "[a-z]+"}}]}}
+    writes: [{table: texts}, {topic: echoed}]
+  bytes: {layer: bronze, reads: {words: {source: bytes}}, writes: {table: bytes}}
+  latest: {layer: bronze, reads: {words: {source: latest}}, writes: {table: latest}}
+"""
+MORE_LOCAL = """
+engine: {{kind: local}}
+tables: {{root: tables}}
+checkpoints: checkpoints
+sources:
+  texts: {{kind: kafka, format: text, servers: "{servers}", pattern: "words-.*"}}
+  bytes: {{kind: kafka, format: bytes, servers: "{servers}", topics: [words-a, words-b]}}
+  latest: {{kind: kafka, format: text, servers: "{servers}", topics: [words-a], start: latest}}
+topics:
+  echoed: {{servers: "{servers}", topic: echoed}}
+"""
+
+
+def test_topics_by_a_pattern_as_text_as_bytes_and_from_now_on(
+    broker: KafkaBroker, spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "conf" / "pipelines").mkdir(parents=True)
+    (tmp_path / "conf" / "pipelines" / "words.yml").write_text(MORE)
+    (tmp_path / "conf" / "local.yml").write_text(MORE_LOCAL.format(servers=broker.servers))
+    for topic in ("words-a", "words-b", "echoed"):
+        broker.create_topic(topic)
+    broker.send("words-a", ["one", "2"])
+    broker.send("words-b", ["three"])
+
+    run = run_pipeline(spark, tmp_path, "words", tmp_path)
+    assert sorted(row.value for row in run.rows("texts")) == ["one", "three"]
+    assert [(row.raw, row.position) for row in run.quarantine("texts")] == [("2", "words-a-0-1")]
+    assert sorted(record.value or b"" for record in broker.read("echoed")) == [b"one", b"three"]
+    assert sorted(bytes(row.value) for row in run.rows("bytes")) == [b"2", b"one", b"three"]
+    assert run.rows("latest") == []
+
+    broker.send("words-a", ["four"])
+    run = run_pipeline(spark, tmp_path, "words", tmp_path)
+    assert [row.value for row in run.rows("latest")] == ["four"]
+    assert len(broker.read("echoed")) == 3
+
+
+def test_the_reference_pipeline_from_a_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+    make_sample(tmp_path / "data", orders=500, customers=50, files=1)
+    (file,) = (tmp_path / "data" / "orders").glob("*.json")
+    lines = file.read_text().splitlines()
+    broker.create_topic("shop-orders")
+    broker.send("shop-orders", lines)
+    topic = KafkaSource(kind="kafka", format="json", servers=broker.servers, topics=["shop-orders"])
+    sources = {"orders": topic, "customers": tmp_path / "data" / "customers"}
+    run = run_pipeline(spark, ROOT, "orders", tmp_path, sources=sources)
+    refused = run.quarantine("bronze_orders")
+    counted = run.total("bronze_orders", "duplicates") + run.total("bronze_orders", "late")
+    assert len(lines) == len(run.rows("bronze_orders")) + len(refused) + counted
+    assert all(lines[int(row.position.rpartition("-")[2])] == row.raw for row in refused)
+    assert len(run.rows("silver_orders")) == len(run.rows("bronze_orders")) > len(refused) > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -13,6 +12,8 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
+import wanted
+from headrace.config.models import FileSource
 from headrace.testing import PipelineRun, run_pipeline
 from headrace_shop.sample import make_sample
 
@@ -43,18 +44,22 @@ def ledger(place: Path, seed: int) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def done(spark: SparkSession, place: Path, ledger: list[dict[str, str]]) -> PipelineRun:
-    sources = {"orders": place / "data" / "orders", "customers": place / "data" / "customers"}
-    return run_pipeline(spark, ROOT, "orders", place, sources=sources)
+    return run_pipeline(spark, ROOT, "orders", place, sources=sources_in(place))
+
+
+def sources_in(place: Path) -> dict[str, Path | FileSource]:
+    """One file a batch: of larger ones the watermark passes no late row."""
+    orders = str(place / "data" / "orders")
+    one = {"maxFilesPerTrigger": 1}
+    return {
+        "orders": FileSource(kind="files", format="json", path=orders, options=one),
+        "customers": place / "data" / "customers",
+    }
 
 
 @pytest.fixture(scope="module")
 def tables(done: PipelineRun, place: Path) -> duckdb.DuckDBPyConnection:
-    """The tables, read without Spark."""
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    for name in ("bronze_orders", "bronze_orders_quarantine", "customers", "silver_orders", "gold_revenue"):
-        connection.register(name, DeltaTable(str(place / "tables" / name)).to_pyarrow_table())
-    return connection
+    return wanted.opened(place / "tables")
 
 
 def fate_of(reasons: list[str]) -> str:
@@ -99,7 +104,7 @@ def test_nothing_vanishes(
     duplicates, late = done.total("bronze_orders", "duplicates"), done.total("bronze_orders", "late")
     fates = Counter(entry["fate"] for entry in ledger)
     assert duplicates == fates["duplicate"], seed
-    assert late <= fates["late"], seed
+    assert 0 < late <= fates["late"], seed
     assert len(ledger) == bronze + refused + duplicates + late, seed
     assert done.total("bronze_orders", "rows") == len(ledger), seed
 
@@ -121,43 +126,24 @@ def test_refused_rows_say_where_they_came_from(tables: duckdb.DuckDBPyConnection
 
 
 def test_silver_is_bronze_with_its_customers(tables: duckdb.DuckDBPyConnection, seed: int) -> None:
-    joined = "SELECT b.*, c.name, c.country, c.segment FROM bronze_orders b LEFT JOIN customers c USING (customer_id)"
-    columns = "order_id, customer_id, ordered_at, quantity, unit_price, amount, name, country, segment"
-    difference = f"""
-        (SELECT {columns} FROM ({joined}) EXCEPT ALL SELECT {columns} FROM silver_orders)
-        UNION ALL
-        (SELECT {columns} FROM silver_orders EXCEPT ALL SELECT {columns} FROM ({joined}))
-    """
-    assert tables.execute(difference).fetchall() == [], seed
+    assert wanted.rows(tables, wanted.silver_and_what_it_should_be()) == [], seed
 
 
 def test_gold_is_silver_summed_for_every_closed_window(
     done: PipelineRun, tables: duckdb.DuckDBPyConnection, seed: int
 ) -> None:
     closed = [event.watermark for event in done.events if event.step == "gold_revenue" and event.watermark][-1]
-    summed = f"""
-        SELECT time_bucket(INTERVAL '1 minute', ordered_at) AS window_start, country,
-               count(*) AS orders, sum(amount) AS revenue
-        FROM silver_orders
-        WHERE time_bucket(INTERVAL '1 minute', ordered_at) + INTERVAL '1 minute' <= TIMESTAMPTZ '{closed}'
-        GROUP BY 1, 2
-    """
-    columns = "window_start, country, orders, revenue"
-    wanted = sorted(tables.execute(f"SELECT {columns} FROM ({summed})").fetchall(), key=str)
-    assert sorted(tables.execute(f"SELECT {columns} FROM gold_revenue").fetchall(), key=str) == wanted, seed
-    assert len(wanted) > 10
+    assert wanted.rows(tables, wanted.gold_and_what_it_should_be(closed)) == [], seed
+    assert len(wanted.rows(tables, "SELECT * FROM gold_revenue")) > 10
 
 
 def test_customers_keep_their_newest_row(tables: duckdb.DuckDBPyConnection, place: Path, seed: int) -> None:
-    files = json.dumps(str(place / "data" / "customers" / "*.csv")).strip('"')
-    newest = f"SELECT customer_id, max_by(country, updated_at), max(updated_at) FROM read_csv('{files}') GROUP BY ALL"
-    kept = tables.execute("SELECT customer_id, country, updated_at FROM customers ORDER BY 1").fetchall()
-    assert kept == sorted(tables.execute(newest).fetchall()), seed
+    assert wanted.rows(tables, wanted.customers_and_what_they_should_be(place / "data" / "customers")) == [], seed
+    assert len(wanted.rows(tables, "SELECT * FROM customers")) > 100
 
 
 def test_a_second_run_changes_nothing(done: PipelineRun, place: Path) -> None:
     versions = {name: DeltaTable(str(place / "tables" / name)).version() for name in ("bronze_orders", "gold_revenue")}
-    sources = {"orders": place / "data" / "orders", "customers": place / "data" / "customers"}
-    again = run_pipeline(done.spark, ROOT, "orders", place, sources=sources)
+    again = run_pipeline(done.spark, ROOT, "orders", place, sources=sources_in(place))
     assert {name: DeltaTable(str(place / "tables" / name)).version() for name in versions} == versions
     assert again.total("bronze_orders", "rows") == 0
