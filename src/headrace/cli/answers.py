@@ -34,8 +34,7 @@ def ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
 
 def deletes(made: Plan, named: Collection[str]) -> set[str]:
     """The jobs that the user lets go: those that are named, and those agreed to when asked; --yes is no answer."""
-    going = [job.key for job in made.jobs if job.action == "delete" and job.id is not None]
-    others = [key for key in going if key not in named]
+    others = [job.key for job in made.jobs if job.takes_away and job.key not in named]
     asked = others if _is_somebody_there() else []
     return {*named, *(key for key in asked if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
 

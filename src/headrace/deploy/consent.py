@@ -16,7 +16,7 @@ def require_allowed(
     """Refuses what would be regretted, all of it at once."""
     problems = list(_of_production(plan, release, place, any_identity=any_identity))
     for job in plan.jobs:
-        if job.action == "delete" and job.id is not None and job.key not in deletes:
+        if job.takes_away and job.key not in deletes:
             message = f"job {job.key!r} is no longer in the release: it would be deleted"
             fix = f"if it is to go: --delete {job.key}; its tables and checkpoints stay"
             problems.append(Problem(f"{plan.host}: job {job.id}", message, fix))

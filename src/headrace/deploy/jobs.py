@@ -52,12 +52,13 @@ def start(key: str, place: Place, *, break_lock: bool, say: Say) -> None:
         if key in state.stopped:
             state = ledger.write(_send(key, deployed, place, state, held=False))
             deployed = state.jobs[key]
+        is_running = bool(place.remote.runs(deployed.id, active=True))
         if runs_by_itself(deployed.sent):
-            if not place.remote.runs(deployed.id, active=True):  # on a cluster nothing else starts it again
+            if not is_running:  # on a cluster nothing else starts it again
                 place.remote.reset_job(deployed.id, deployed.sent)
             say(f"job {key}: runs by itself")
             return
-        if place.remote.runs(deployed.id, active=True):
+        if is_running:
             say(f"job {key}: is running")
             return
         run = place.remote.start(deployed.id, f"{state.lineage}-{state.serial}-{deployed.id}-by-hand")

@@ -53,6 +53,11 @@ class JobPlan:
         """The body as it is to be sent in the end."""
         return paused(self.body) if self.stopped else self.body
 
+    @property
+    def takes_away(self) -> bool:
+        """Whether a job that is there would be deleted, which wants a word of the user."""
+        return self.action == "delete" and self.id is not None
+
     @classmethod
     def read(cls, written: Body) -> JobPlan:
         """From what was written down."""
