@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,7 @@ class Crew:
             failed = [self.failed[name] for name in order if name in self.failed]
             raise StepError.of([problem for error in failed for problem in error.problems])
 
-    @property
+    @cached_property
     def merging(self) -> Mapping[str, Setting]:
         """Lets a step that goes on for long merge its tables' small files, unless the environment has a word on it."""
         is_open = self.spark.conf.get(MERGING, None) is None
