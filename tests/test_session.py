@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pyspark.sql import functions as F
 
 from headrace import session
 from headrace.config.load import load_bundle
@@ -175,3 +176,16 @@ def test_only_of_a_whole_run_the_classes_are_kept(monkeypatch, fails):
         if fails:
             raise ConfigurationError("refused", fix="none")
     assert kept == [not fails]
+
+
+def test_a_python_udf_over_a_table_ends_and_gives_what_stock_spark_gives(spark, tmp_path):
+    """Directly over a columnar scan stock Spark 4.2.0 hangs; a filter between makes it read row by row."""
+    path = str(tmp_path / "table")
+    spark.createDataFrame([(1, "a"), (2, "b")], "id INT, k STRING").write.format("delta").save(path)
+    table = spark.read.format("delta").load(path)
+    returns = {"int": 1.0, "double": 3, "string": 4, "boolean": 1}
+    udfs = {kind: F.udf(lambda k, value=value: value, kind) for kind, value in returns.items()}
+    direct = table.select("id", *(udf("k").alias(kind) for kind, udf in udfs.items())).orderBy("id").collect()
+    by_row = spark.createDataFrame([(1, "a"), (2, "b")], "id INT, k STRING")
+    assert direct == by_row.select("id", *(udf("k").alias(kind) for kind, udf in udfs.items())).orderBy("id").collect()
+    assert str(spark.conf.get("spark.sql.execution.pythonUDF.arrow.enabled")) == "true"
