@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from headrace import batches, quality
 from headrace.batches import BatchWriter, Counts
 from headrace.config.models import Environment, LocalEngine, Read, Rule, Security, Sink, Step, Tables, Topic
-from headrace.errors import ConfigurationError
+from headrace.errors import ConfigurationError, StepError
 from headrace.tables import Table
 
 ROW = "id STRING, n INT, at TIMESTAMP"
@@ -264,12 +266,6 @@ def test_a_sink_that_writes_no_batches_is_refused(spark, writer):
         write(spark.createDataFrame([(1,)], "n INT"), 0)
 
 
-def test_records_are_values_or_json(spark):
-    frame = spark.createDataFrame([("a", 1)], "value STRING, n INT")
-    assert batches.records(frame) is frame
-    assert [tuple(r) for r in batches.records(frame.drop("value")).collect()] == [('{"n":1}',)]
-
-
 def test_a_topic_has_its_servers_and_login(monkeypatch):
     monkeypatch.setenv("HEADRACE_SECRET_SHOP_PASSWORD", "hush")
     security = Security(mechanism="PLAIN", username="ann", password={"secret": "shop/password"})
@@ -381,3 +377,146 @@ def test_an_upserted_table_is_partitioned_as_the_step_says(flow):
     flow.run()
     told = [(row["_change_type"], row["n"]) for row in flow.read("changed")]
     assert sorted(told) == [("insert", 1), ("update_postimage", 2), ("update_preimage", 1)]
+
+
+COPY = """
+source:
+  layer: bronze
+  reads: {rows: {source: rows, schema: "id STRING, n INT, v STRING"}}
+  writes: {table: source, mode: upsert, keys: [id], sequence: n}
+copy:
+  layer: silver
+  reads: {rows: {table: source, changes: true}}
+  writes: {table: copy, mode: upsert, keys: [id], sequence: n}
+"""
+
+
+def versions(flow, table):
+    return sorted((row["id"], row["n"], row["v"]) for row in flow.read(table))
+
+
+def test_a_copy_made_of_changes_is_equal_to_its_source(flow):
+    flow.steps(COPY)
+    flow.source("rows")
+    flow.feed("rows", {"id": "a", "n": 1, "v": "first"}, {"id": "b", "n": 1, "v": "first"})
+    flow.run()
+    flow.feed("rows", {"id": "a", "n": 2, "v": "second"}, {"id": "c", "n": 1, "v": "first"})
+    flow.run("source")
+    source = flow.spark.read.format("delta").load(str(flow.directory / "tables" / "source"))
+    path = f"delta.`{flow.directory}/tables/source`"
+    # Two commits that the copy reads in one batch, and one of its own, all of equal sequence: the last one wins.
+    flow.spark.sql(f"UPDATE {path} SET v = 'third' WHERE id = 'a'")
+    flow.spark.sql(f"UPDATE {path} SET v = 'fourth' WHERE id = 'a'")
+    flow.run("copy")
+    assert (
+        versions(flow, "copy") == versions(flow, "source") == [("a", 2, "fourth"), ("b", 1, "first"), ("c", 1, "first")]
+    )
+    flow.spark.sql(f"UPDATE {path} SET v = 'fifth' WHERE id = 'a'")
+    flow.run("copy")
+    assert versions(flow, "copy") == versions(flow, "source")
+    assert flow.spark.read.format("delta").load(str(flow.directory / "tables" / "copy")).columns == source.columns
+
+
+def test_a_row_deleted_in_the_source_stops_the_copy_and_says_how_to_go_on(flow):
+    flow.steps(COPY)
+    flow.source("rows")
+    flow.feed("rows", {"id": "a", "n": 1, "v": "first"}, {"id": "b", "n": 1, "v": "first"})
+    flow.run()
+    flow.spark.sql(f"DELETE FROM delta.`{flow.directory}/tables/source` WHERE id = 'a'")
+    with pytest.raises(StepError, match="rows were deleted in the table whose changes are read") as error:
+        flow.run("copy")
+    assert error.value.problems[0].fix.startswith("read the table with static: true")
+    assert versions(flow, "copy") == [("a", 1, "first"), ("b", 1, "first")]
+
+
+def without_change_type(rows):
+    return rows.drop("_change_type")
+
+
+def test_a_copy_whose_transform_drops_the_type_of_change_is_refused(flow):
+    flow.steps(
+        COPY.replace("  writes: {table: copy", f"  transform: {__name__}:without_change_type\n  writes: {{table: copy")
+    )
+    flow.source("rows")
+    with pytest.raises(ConfigurationError, match="its transform drops _change_type"):
+        flow.rehearse()
+
+
+def total_of_changes(rows):
+    return rows.where("_change_type = 'insert'").groupBy("id").agg(F.max("n").alias("n"))
+
+
+def test_changes_that_are_counted_are_no_copy(flow):
+    steps = COPY.replace(
+        "  writes: {table: copy", f"  transform: {__name__}:total_of_changes\n  output: update\n  writes: {{table: copy"
+    )
+    flow.steps(steps)
+    flow.source("rows")
+    flow.feed("rows", {"id": "a", "n": 1, "v": "first"}, {"id": "b", "n": 1, "v": "first"})
+    flow.run()
+    assert sorted(row["id"] for row in flow.read("copy")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("writes", ["{table: landed}", "{table: landed, mode: upsert, keys: [id], sequence: n}"])
+@pytest.mark.parametrize("log_can_be_asked", [True, False])
+def test_checkpoints_older_than_their_table_write_no_row_twice(flow, monkeypatch, writes, log_can_be_asked):
+    """Several batches are repeated, each with a bad row; stock Spark and Delta give the same good rows."""
+    if not log_can_be_asked:
+        monkeypatch.setattr(Table, "has_seen", lambda *given: None)
+        monkeypatch.setattr(batches, "OBSERVATION_LIMIT_S", 0.5)
+    flow.steps(f"""
+        land:
+          layer: bronze
+          reads: {{rows: {{source: rows, schema: "{ROW}", expect: [{{not_null: [id]}}]}}}}
+          writes: {writes}
+        """)
+    flow.source("rows", maxFilesPerTrigger=1)
+    flow.feed("rows", row("a"))
+    flow.run()
+    checkpoints, older = flow.directory / "checkpoints", flow.directory / "older"
+    shutil.copytree(checkpoints, older)
+    flow.feed("rows", row("b"), BAD[0])
+    flow.feed("rows", row("c"))
+    flow.run()
+    shutil.rmtree(checkpoints)
+    shutil.move(older, checkpoints)
+    flow.feed("rows", row("d"), BAD[0])
+    run = flow.run()
+    assert ids(flow, "landed") == Counter("abcd")
+    assert reasons(flow, "landed_quarantine") == {"malformed": 2}
+    assert refused(run, "land") == [{"malformed": 1}, {}, {"malformed": 1}]
+
+
+def test_metrics_of_a_plan_that_never_ran_are_not_waited_for(spark, monkeypatch):
+    monkeypatch.setattr(batches, "OBSERVATION_LIMIT_S", 0.1)
+    observation = Observation()
+    spark.range(3).observe(observation, F.count("id").alias("remarked"))
+    assert batches._metrics(observation) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "sent"),
+    [
+        ("'a' AS value", "a record as it is"),
+        ("'a' AS value, 'k' AS key", "a record as it is"),
+        ("'a' AS value, 2 AS count", '{"value":"a","count":2}'),  # word count
+        ("'k' AS key, 2 AS count", '{"key":"k","count":2}'),
+        (
+            "'a' AS value, 'k' AS key, 2 AS count",
+            "column 'count' would be lost: a Kafka record has only 'key', 'value'",
+        ),
+        ("'a' AS value, 't' AS topic", "the sink sends to topic 'words', so column 'topic' would be lost"),
+    ],
+)
+def test_no_column_is_lost_on_the_way_to_a_topic(spark, columns, sent):
+    rows = spark.sql(f"SELECT {columns}")
+    if sent == "a record as it is":
+        batches.require_sendable(rows, "words")
+        assert batches.records(rows) is rows
+    elif sent.startswith("{"):
+        batches.require_sendable(rows, "words")
+        assert [row.value for row in batches.records(rows).collect()] == [sent]
+    else:
+        with pytest.raises(ConfigurationError) as error:
+            batches.require_sendable(rows, "words")
+        assert str(error.value).startswith(f"Error: {sent}")

@@ -87,7 +87,7 @@ def test_columns_are_taken_by_their_whole_names(spark, tmp_path):
 def test_of_equally_new_rows_the_same_one_stays_in_any_order(spark):
     rows = [("eu", 1, 1, name, {"a": 1}) for name in ("one", "two", "three")]
     kept = {
-        merges.newest(spark.createDataFrame(order, ROW), ["region", "id"], "seq").collect()[0]["name"]
+        merges.newest(spark.createDataFrame(order, ROW), ["region", "id"], ["seq"]).collect()[0]["name"]
         for order in (rows, rows[::-1], [rows[1], rows[2], rows[0]])
     }
     assert len(kept) == 1

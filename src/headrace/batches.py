@@ -7,10 +7,11 @@ are written before topics and the console, which know no batches and get a repea
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace import merges, quality, secrets
 from headrace.config.judging import QUARANTINE
@@ -19,12 +20,14 @@ from headrace.errors import ConfigurationError
 from headrace.tables import Stamp, Table, table_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Observation
 
 QUARANTINE_SCHEMA = (
     "raw STRING, reasons ARRAY<STRING>, position STRING, step STRING, batch BIGINT, quarantined_at TIMESTAMP"
 )
 KINDS = ("refused", "dropped", "warned")
+KAFKA_COLUMNS = {"key", "value", "headers", "topic", "partition"}  # of a record; Kafka's writer drops all others
+OBSERVATION_LIMIT_S = 10.0  # metrics arrive within milliseconds of the write, unless the plan did not run
 
 
 @dataclass(frozen=True)
@@ -55,18 +58,20 @@ class BatchWriter:
     ) -> None:
         self._step, self._environment, self._transform, self._note = step, environment, transform, note
         self._sinks = sorted(step.writes, key=lambda sink: sink.kind != "table")
-        self._may_be_repeated = True  # the first batch after a start may have been written before a crash
+        # Until the table turns out to lack a batch, each may have been written before: the last one before a crash, and
+        # several where the checkpoint is older than the table.
+        self._is_ahead = False
         self._had_remarks = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         writer = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        stamp = Stamp(str(writer), number, is_new=not self._may_be_repeated)
+        stamp = Stamp(str(writer), number, is_new=self._is_ahead)
         repeated = False if stamp.is_new else self._has(self._sinks[0], batch, stamp)
-        self._may_be_repeated = True  # until it is done
+        self._is_ahead = False  # until the batch is written
         keep = repeated is not False or self._several() or self._had_remarks
         with _kept(batch, wanted=keep) as arrived:
-            counts, passes = self._write(arrived, stamp, repeated=repeated)
-        self._may_be_repeated = False
+            counts, passes, repeated = self._write(arrived, stamp, repeated=repeated)
+        self._is_ahead = repeated is False
         self._had_remarks = counts != Counts()
         self._note(number, counts if keep else replace(counts, passes=passes))
 
@@ -74,48 +79,55 @@ class BatchWriter:
         # A merge reads its rows twice; a state store must not be run through twice.
         return len(self._sinks) > 1 or self._sinks[0].mode in ("upsert", "history")
 
-    def _write(self, arrived: DataFrame, stamp: Stamp, *, repeated: bool | None) -> tuple[Counts, int]:
-        """What was said of the rows, and how often the plan ran for it unless the batch is kept.
+    def _write(self, arrived: DataFrame, stamp: Stamp, *, repeated: bool | None) -> tuple[Counts, int, bool]:
+        """Write the batch. Return its counts, how often the plan ran unless the batch is kept, and `repeated`.
 
-        A batch that may be repeated, which nobody can say, is written: Delta skips it where it has it. Then no
-        observation would ever come, so what was said is counted apart, as with one that is repeated.
+        `repeated` is None where the table cannot be asked whether it has the batch. Then the batch is written: Delta
+        skips it if the table has it, and its plan does not run: no observation comes, and `repeated` is returned true.
         """
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        remarked = F.count(quality.VERDICT).alias("remarked")
         watched: list[tuple[DataFrame, Observation]] = []
 
         def watch(frame: DataFrame) -> DataFrame:
             if not quality.is_judged(frame):
                 return frame
             watched.append((frame, Observation()))
-            return frame.observe(watched[-1][1], remarked)
+            return frame.observe(watched[-1][1], F.count(quality.VERDICT).alias("remarked"))
 
         rows = arrived
         if self._transform is not None or self._step.expect:  # which is about good rows
             rows = _good(watch(rows))
         if self._transform is not None:
             rows = self._transform(rows)
+        if self._step.copies_changes and merges.CHANGE_TYPE in rows.columns:
+            rows = merges.changed_rows(rows)
         rows = _good(watch(quality.judge_result(rows, self._step.expect)))
+        observations = [observation for _, observation in watched]
+        if repeated is None and not observations:
+            observations = [Observation()]
+            rows = rows.observe(observations[0], F.count(F.lit(None)).alias("remarked"))
         first, *others = self._sinks
         # The step may have had other tables before a crash: what the first has not seen, another may have.
         new_to_first = replace(stamp, is_new=repeated is False)
-        if repeated is None:
-            self._put(rows, first, stamp)
-        if repeated is not False:
-            # The table has this batch: count anew, which also runs the plan once, as the state store insists (4.2.0).
-            found = [frame.where(F.col(quality.VERDICT).isNotNull()).count() for frame, _ in watched]
-            if not found:
+        metrics: list[dict[str, Any] | None] = []
+        if repeated is not True:
+            self._put(rows, first, new_to_first)
+            metrics = [_metrics(observation) for observation in observations]
+            repeated = None in metrics
+        if repeated:
+            # The table has this batch: count again, which also runs the plan once, as the state store requires (4.2.0).
+            remarked = [frame.where(F.col(quality.VERDICT).isNotNull()).count() for frame, _ in watched]
+            if not watched:
                 rows.write.format("noop").mode("overwrite").save()
         else:
-            self._put(rows, first, new_to_first)
-            found = [int(observation.get["remarked"]) for _, observation in watched]
+            remarked = [one["remarked"] for one in metrics if one is not None]
         for sink in others:
             self._put(rows, sink, stamp)
-        remarks = [frame for (frame, _), count in zip(watched, found, strict=True) if count]
+        remarks = [frame for (frame, _), count in zip(watched, remarked, strict=False) if count]
         counts = self._quarantine(remarks, new_to_first, repeated=repeated) if remarks else Counts()
-        return counts, 1 + len(remarks)
+        return counts, 1 + len(remarks), repeated
 
     def _has(self, sink: Sink, batch: DataFrame, stamp: Stamp) -> bool | None:
         if not sink.table:
@@ -126,6 +138,8 @@ class BatchWriter:
         if sink.table:
             # With output complete each batch is the whole result.
             mode = "replace" if self._step.output == "complete" else sink.mode
+            if mode != "upsert" and self._step.copies_changes:
+                rows = rows.drop(*merges.CHANGE_COLUMNS)
             WRITES[mode](rows, table_of(self._environment, sink.table), self._step, sink, stamp)
         elif sink.topic:
             options = {**topic_options(sink, self._environment), **sink.options}
@@ -135,7 +149,7 @@ class BatchWriter:
         else:
             raise ConfigurationError(f"a {sink.kind} cannot be one of several sinks", fix="give it a step of its own")
 
-    def _quarantine(self, remarks: list[DataFrame], stamp: Stamp, *, repeated: bool | None) -> Counts:
+    def _quarantine(self, remarks: list[DataFrame], stamp: Stamp, *, repeated: bool) -> Counts:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
@@ -150,15 +164,14 @@ class BatchWriter:
             for name in names
         ]
         table = quarantine_of(self._step, self._environment)
-        if table is None or repeated is not False:
-            counted = verdicts.agg(*tally).collect()[0].asDict()
-            if table is not None:
-                stamp.append(_as_quarantined(_refused(verdicts), self._step.name, stamp.batch), table)
-        else:
+        counted: dict[str, Any] | None = None
+        if table is not None:
             observation = Observation()
-            refused = _refused(verdicts.observe(observation, *tally))
+            refused = _refused(verdicts.observe(observation, *tally) if repeated is False else verdicts)
             stamp.append(_as_quarantined(refused, self._step.name, stamp.batch), table)
-            counted = observation.get
+            counted = _metrics(observation) if repeated is False else None
+        if counted is None:
+            counted = verdicts.agg(*tally).collect()[0].asDict()
         per_kind = {
             kind: {name: int(counted[f"{kind}:{name}"]) for name in names if counted[f"{kind}:{name}"]}
             for kind in KINDS
@@ -182,7 +195,8 @@ def _upsert(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: Stamp)
         sequence=str(sink.sequence),
         partition_by=sink.partition_by,
         stamp=stamp,
-        as_new_wins=step.output == "update",  # a group's later result counts more rows, of whatever age
+        # A group's later result counts more rows, and a later commit is newer, whatever their sequence.
+        as_new_wins=step.output == "update" or step.copies_changes,
     )
 
 
@@ -205,10 +219,30 @@ def topic_options(sink: Sink, environment: Environment) -> dict[str, str]:
 
 
 def records(rows: DataFrame) -> DataFrame:
-    """Rows as Kafka records: as they are when they have a `value`, else as one JSON object each."""
+    """Return the rows as Kafka records: unchanged if all their columns are Kafka's, else as one JSON object each."""
     from pyspark.sql import functions as F
 
-    return rows if "value" in rows.columns else rows.select(F.to_json(F.struct("*")).alias("value"))
+    is_record = "value" in rows.columns and KAFKA_COLUMNS.issuperset(rows.columns)
+    return rows if is_record else rows.select(F.to_json(F.struct("*")).alias("value"))
+
+
+def require_sendable(rows: DataFrame, topic: str) -> None:
+    """Raise ConfigurationError for columns that would be lost on the way to the topic."""
+    columns = set(rows.columns)
+    others = sorted(columns - KAFKA_COLUMNS)
+    if "value" not in columns:
+        return
+    if "topic" in columns and not others:
+        raise ConfigurationError(
+            f"the sink sends to topic {topic!r}, so column 'topic' would be lost",
+            fix="drop the column in the transform, or rename 'value' to send each row as one JSON object",
+        )
+    if others and columns & (KAFKA_COLUMNS - {"value"}):
+        kafka = ", ".join(repr(name) for name in sorted(columns & KAFKA_COLUMNS))
+        raise ConfigurationError(
+            f"column {others[0]!r} would be lost: a Kafka record has only {kafka} of the columns",
+            fix="drop it in the transform, or rename 'value' to send each row as one JSON object",
+        )
 
 
 def show(rows: DataFrame, batch: int) -> None:
@@ -242,6 +276,22 @@ def _as_quarantined(refused: DataFrame, step: str, batch: int) -> DataFrame:
         F.get(F.array(F.lit(batch).cast("bigint")), first).alias("batch"),
         F.get(F.array(F.current_timestamp()), first).alias("quarantined_at"),
     )
+
+
+def _metrics(observation: Observation) -> dict[str, Any] | None:
+    """Return what was observed, or None if the plan did not run, as when Delta skips a write that it has."""
+    in_jvm: Any = getattr(observation, "_jo", None)
+    if in_jvm is None:  # Spark Connect, whose `get` does not wait
+        try:
+            return observation.get
+        except AssertionError:
+            return None
+    deadline = time.monotonic() + OBSERVATION_LIMIT_S
+    while not in_jvm.future().isCompleted():
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.005)
+    return observation.get
 
 
 @contextmanager

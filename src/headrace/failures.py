@@ -17,15 +17,18 @@ PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.+)$")
 IN_PYTHON = "An exception was thrown from the Python worker"
 CODED = re.compile(r"^\w+: (?=\[[A-Z][\w.]+\] )")  # a class of pyspark's before Spark's own error class
 OURS = re.compile(r"^\w+Error: Error: ")  # an error of ours that was raised in a batch
+OUR_FIX = re.compile(r"^(?:[\w.]+\.)?\w+Error: Error: .*\n(?:  at   .*\n)?  fix: (.+)$", re.MULTILINE)
 
 
 def step_error(step: Step, error: Any, log: Path | None = None) -> StepError:
     """The step's failure as a user reads it; `log` has all that Spark said."""
-    offsets = _offsets(error)
+    offsets, text = _offsets(error), _whole(error)
+    fix = f"mend the cause and start again: the batch is done anew; all of it is in {log or 'the log of Spark'}"
+    own = OUR_FIX.search(text)
     return StepError(
-        f"step {step.name!r} failed: {cause(_whole(error))}",
+        f"step {step.name!r} failed: {cause(text)}",
         where=f"step {step.name!r}{offsets}",
-        fix=f"mend the cause and start again: the batch is done anew; all of it is in {log or 'the log of Spark'}",
+        fix=own[1] if own else fix,
     )
 
 

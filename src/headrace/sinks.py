@@ -6,9 +6,9 @@ A new kind of sink is one function here and its entry in STREAMS.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headrace import batches, sources
+from headrace import batches, merges, sources
 from headrace.config.models import Environment, Sink, Step
 from headrace.errors import ConfigurationError
 from headrace.rules import quoted
@@ -91,6 +91,22 @@ def refuse_lost_columns(rows: DataFrame, step: Step, sink: Sink, environment: En
         raise ConfigurationError(
             f"table {table.name!r} has no column {lost[0].name!r}, which the step's rows have",
             fix=f"add what it lacks: ALTER TABLE {table.in_sql} ADD COLUMNS ({columns})",
+        )
+
+
+def require_change_columns(frame: DataFrame, step: Step) -> None:
+    """Raise ConfigurationError if the transform drops what tells an inserted row from an updated or deleted one.
+
+    An aggregation of changes is no copy of the table, and does not need them.
+    """
+    in_jvm: Any = getattr(frame, "_jdf", None)
+    if in_jvm is not None and "Aggregate [" in in_jvm.queryExecution().analyzed().toString():
+        return
+    missing = [name for name in (merges.CHANGE_TYPE, merges.COMMIT_VERSION) if name not in frame.columns]
+    if missing:
+        raise ConfigurationError(
+            f"the step copies changes into an upsert, but its transform drops {missing[0]}",
+            fix=f"keep {merges.CHANGE_TYPE} and {merges.COMMIT_VERSION} in the transform: they are not written",
         )
 
 

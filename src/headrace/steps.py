@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace import quality, rules, sinks, sources
+from headrace import batches, merges, quality, rules, sinks, sources
 from headrace.batches import BatchWriter, Counts
 from headrace.config.judging import DEDUPLICATE, QUARANTINE
 from headrace.config.locate import Lines
@@ -57,15 +57,18 @@ def prepare(
     with located(at("transform")):
         frame = _transform(step, inputs)
     judged = quality.is_judged(frame) or bool(step.expect)
-    batches = BatchWriter(step, environment, transform=_batch_transform(step, environment), note=note)
+    batch_writer = BatchWriter(step, environment, transform=_batch_transform(step, environment), note=note)
     with located(at("writes")):
-        writer = sinks.open_sink(frame, step, environment, batches, judged=judged)
+        writer = sinks.open_sink(frame, step, environment, batch_writer, judged=judged)
 
     good = frame.drop(quality.VERDICT, quality.UNIQUE)
     with located(at("transform")):
         if sinks.batch_transform(step):
             good = _call(step, _without_verdict(inputs))
         refuse_unsupported(frame, step)
+        if step.copies_changes:
+            sinks.require_change_columns(good, step)
+            good = good.drop(*merges.CHANGE_COLUMNS)
     with located(at("expect")):
         quality.judge_result(good, step.expect)  # in the batches it would come too late
         rules.require_fitting(good, step.expect)
@@ -74,6 +77,8 @@ def prepare(
             whole = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by]
             rules.require_columns(good, f"sink {number + 1}", whole, whole=True)
             rules.require_columns(good, f"sink {number + 1}", sink.cluster_by)
+            if sink.topic:
+                batches.require_sendable(good, environment.topics[sink.topic].topic)
             sinks.refuse_lost_columns(good, step, sink, environment)
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, environment, judged=judged)

@@ -92,6 +92,12 @@ class Step(Model):
         """The names of the tables among the writes."""
         return tuple(sink.table for sink in self.writes if sink.table)
 
+    @property
+    def copies_changes(self) -> bool:
+        """Whether changes of a table are applied to a copy of it, row by row."""
+        changes = any(read.changes for read in self.reads.values())
+        return changes and self.output == "append" and any(sink.mode == "upsert" for sink in self.writes)
+
     def rewrites(self, sink: Sink) -> bool:
         """Whether rows that stand in the sink's table are changed, so that it does not only grow."""
         return sink.mode != "append" or self.output == "complete"
