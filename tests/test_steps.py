@@ -261,3 +261,42 @@ def test_a_steps_settings_hold_in_its_query_and_nowhere_else(flow):
     assert '"spark.sql.shuffle.partitions":"3"' in checkpoint.read_text()
     assert flow.spark.conf.get("spark.sql.shuffle.partitions") == before
     assert flow.spark.conf.get("spark.headrace.test", None) is None
+
+
+def unmatched(rows, names):
+    return names.join(rows, "value", "left_anti")
+
+
+def added(rows, names):
+    return rows.select("value").union(names.select("value"))
+
+
+def outer(rows, others):
+    return rows.join(others.select("value"), "value", "left")
+
+
+@pytest.mark.parametrize(
+    ("transform", "more", "reason"),
+    [
+        (
+            "unmatched",
+            "names: {table: names, static: true}",
+            "LeftAnti joins with a streaming DataFrame/Dataset on the",
+        ),
+        ("added", "names: {table: names, static: true}", "Union between streaming and batch DataFrames/Datasets is"),
+        ("outer", "others: {source: lines}", "Stream-stream LeftOuter join between two streaming DataFrame/Datasets"),
+        ("total", "", "Invalid streaming output mode: append. This output mode is not supported for streaming aggre"),
+    ],
+)
+def test_sparks_own_reason_is_in_the_message(flow, transform, more, reason):
+    flow.source("lines", "text")
+    flow.spark.createDataFrame([("a", "Ada")], "value STRING, name STRING").write.format("delta").save(
+        str(flow.directory / "tables" / "names")
+    )
+    names = "names: {layer: bronze, reads: {names: {source: lines}}, writes: {table: names}}\n"
+    reads = f"reads: {{rows: {{source: lines}}{', ' if more else ''}{more}}}"
+    flow.steps(names + step(transform, reads=reads))
+    with pytest.raises(ConfigurationError) as error:
+        flow.rehearse()
+    messages = [problem.message for problem in error.value.problems]
+    assert any(message.startswith(f"Spark cannot stream this query: {reason}") for message in messages), messages

@@ -6,9 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headrace.config.models import Layer
 from headrace.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from headrace.progress import Event
 
 
 def run() -> None:
@@ -39,7 +43,6 @@ class _Arguments(argparse.ArgumentParser):
 def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     from headrace import graph, runner, session
     from headrace.config.load import find_root, load_bundle
-    from headrace.progress import in_words
 
     given = _parse(argv)
     bundle = load_bundle(find_root(Path(given.conf)), given.env, dict(given.value))
@@ -56,8 +59,18 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
             bundle,
             given.pipeline,
             only=only,
-            watch=lambda e: print(in_words(e)) if e.what == "batch" else None,
+            watch=_print_event,
         )
+
+
+def _print_event(event: Event) -> None:
+    """Print what a job's log should show: batches and warnings."""
+    from headrace.progress import in_words
+
+    if event.what == "batch":
+        print(in_words(event))
+    elif event.what == "warning":
+        print(f"Warning: {event.step}: {event.message}")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -18,6 +18,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+# An error of py4j names the failed call first, then Java's class and message. Other errors of Spark contain query
+# plans, whose lines may begin with a colon as well.
+PY4J_ERROR = re.compile(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)")
+
 
 @dataclass(frozen=True, order=True)
 class Problem:
@@ -37,9 +41,8 @@ def in_a_line(error: BaseException) -> str:
     text = str(getattr(error, "desc", None) or error).strip() or type(error).__name__
     if isinstance(error, LookupError):  # which says the key and nothing else
         text = f"{type(error).__name__}: {text}"
-    # The first line of an error of py4j names only the call that failed.
-    java = re.search(r"^: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
-    return without_codes(java[1] if java else text.splitlines()[0])
+    java = PY4J_ERROR.match(text)
+    return without_codes(java[1] if java else text.splitlines()[0]).rstrip(";")
 
 
 def without_codes(line: str) -> str:

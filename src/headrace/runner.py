@@ -47,6 +47,9 @@ def run(
         located = ((bundle.lines_of(pipeline), step) for step in chosen)
         prepared = steps.rehearse(spark, located, environment, note=recorder.note)
         recorder.say("run started")
+        for ready in prepared:
+            for warning in ready.warnings:
+                recorder.say("warning", ready.step.name, warning)
         try:
             crew = Crew(spark, environment, bundle.directory, pipeline, recorder, stop)
             _work(crew, prepared, graph.tables_read(bundle), follow=follow, once=once)
@@ -57,9 +60,10 @@ def run(
         recorder.say("run stopped" if stop.is_set() else "run ended")
 
 
-def check(spark: SparkSession, bundle: Bundle) -> None:
-    """Asks everything that a run of each pipeline would ask, and writes nothing."""
-    steps.rehearse(spark, graph.order_of_all(bundle), bundle.environment)
+def check(spark: SparkSession, bundle: Bundle) -> list[str]:
+    """Check everything that a run of each pipeline would check, writing nothing. Return the warnings."""
+    prepared = steps.rehearse(spark, graph.order_of_all(bundle), bundle.environment)
+    return [f"step {ready.step.name!r}: {warning}" for ready in prepared for warning in ready.warnings]
 
 
 def chosen_steps(bundle: Bundle, pipeline: str, only: Sequence[str]) -> list[Step]:

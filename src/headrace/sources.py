@@ -17,6 +17,7 @@ from headrace.graph import resolve
 from headrace.records import CORRUPT, parse_json
 from headrace.rules import quoted, require_columns, told
 from headrace.tables import table_of
+from headrace.watermarks import without_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,7 @@ def open_input(
             schema = (
                 _inferred(spark, source) if read.infer and isinstance(source, FileSource) else schema_of(spark, read)
             )
-            frame = OPENERS[source.kind](spark, source, schema)
+            frame = without_watermark(OPENERS[source.kind](spark, source, schema))
         except HeadraceError:
             raise
         except Exception as error:
@@ -58,8 +59,8 @@ def open_input(
     changes = {"readChangeFeed": "true"} if read.changes else {}
     try:
         if read.static:
-            return table.read(spark, read.options)
-        frame = table.stream(spark, {**read.options, **changes})
+            return without_watermark(table.read(spark, read.options))
+        frame = without_watermark(table.stream(spark, {**read.options, **changes}))
     except Exception as error:
         fix = "mend the input's options" if read.options else "look at the table with `headrace show`"
         raise DataError(

@@ -104,7 +104,7 @@ def _in_words(last: Event, *, is_going: bool) -> str:
 
 
 def _step(name: str, events: Sequence[Event]) -> StepStatus:
-    own = [event for event in events if event.step == name]
+    own = [event for event in events if event.step == name and event.what in ("batch", "step failed")]
     batches = {event.batch: event for event in own if event.what == "batch"}
     last = next((event for event in reversed(own) if event.what == "batch"), None)
 

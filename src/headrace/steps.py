@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace import batches, merges, quality, rules, sinks, sources
+from headrace import batches, merges, quality, rules, sinks, sources, watermarks
 from headrace.batches import BatchWriter, Counts
 from headrace.config.judging import DEDUPLICATE, QUARANTINE
 from headrace.config.locate import Lines
@@ -37,6 +37,7 @@ class Prepared:
     native: bool  # written by Spark's own sink
     has_timers: bool = False  # so that Spark would always have another batch to do
     awaits: frozenset[str] = frozenset()  # tables still to be made, for which an empty stand-in is read
+    warnings: tuple[str, ...] = ()
 
 
 def prepare(
@@ -55,7 +56,7 @@ def prepare(
         with located(at("reads", name)):
             inputs[name] = sources.open_input(spark, read, environment, to_come)
     with located(at("transform")):
-        frame = _transform(step, inputs)
+        frame = watermarks.without_watermark(_transform(step, inputs))
     judged = quality.is_judged(frame) or bool(step.expect)
     batch_writer = BatchWriter(step, environment, transform=_batch_transform(step, environment), note=note)
     with located(at("writes")):
@@ -64,8 +65,8 @@ def prepare(
     good = frame.drop(quality.VERDICT, quality.UNIQUE)
     with located(at("transform")):
         if sinks.batch_transform(step):
-            good = _call(step, _without_verdict(inputs))
-        refuse_unsupported(frame, step)
+            good = watermarks.without_watermark(_call(step, _without_verdict(inputs)))
+        refuse_unsupported(frame, step, inputs)
         if step.copies_changes:
             sinks.require_change_columns(good, step)
             good = good.drop(*merges.CHANGE_COLUMNS)
@@ -83,7 +84,8 @@ def prepare(
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, environment, judged=judged)
     writer = writer.outputMode(step.output)
-    return Prepared(step, writer, good.schema, judged, native, has_timers(frame), awaits)
+    warnings = tuple(watermarks.unbounded_state(frame, step))
+    return Prepared(step, writer, good.schema, judged, native, has_timers(frame), awaits, warnings)
 
 
 def rehearse(
@@ -163,8 +165,8 @@ def _set(spark: SparkSession, key: str, wanted: Setting) -> None:
         ) from error
 
 
-def refuse_unsupported(frame: DataFrame, step: Step) -> None:
-    """Asks Spark's own checker whether a stream may do this, before anything starts (4.2.0: 0.5 ms)."""
+def refuse_unsupported(frame: DataFrame, step: Step, inputs: Mapping[str, DataFrame]) -> None:
+    """Raise ConfigurationError if Spark's own checker refuses the query (4.2.0: 0.5 ms)."""
     jvm: Any = getattr(frame.sparkSession, "_jvm", None)
     if jvm is None:
         return
@@ -174,7 +176,12 @@ def refuse_unsupported(frame: DataFrame, step: Step) -> None:
     try:
         checker.checkForStreaming(frame_on_jvm.queryExecution().analyzed(), mode)
     except Exception as error:
-        raise _cannot(step, error, "Spark cannot stream this query") from error
+        refused = _cannot(error, "Spark cannot stream this query")
+        if "without watermark" in str(error) or "without a watermark" in str(error):
+            plan = frame_on_jvm.queryExecution().analyzed().toString()
+            message = refused.problems[0].message
+            raise ConfigurationError(message, fix=watermarks.missing_watermark(step, inputs, plan)) from error
+        raise refused from error
 
 
 def has_timers(frame: DataFrame) -> bool:
@@ -205,7 +212,7 @@ def _batch_transform(step: Step, environment: Environment) -> Callable[[DataFram
             name: sources.open_input(batch.sparkSession, read, environment) if read.static else batch
             for name, read in step.reads.items()
         }
-        return _call(step, inputs)
+        return watermarks.without_watermark(_call(step, inputs))
 
     return on
 
@@ -218,7 +225,7 @@ def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
     except HeadraceError:
         raise
     except Exception as error:
-        raise _cannot(step, error, f"{step.transform} failed") from error
+        raise _cannot(error, f"{step.transform} failed") from error
     from pyspark.sql import DataFrame as Frame
 
     if not isinstance(frame, Frame):
@@ -229,7 +236,7 @@ def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
     return frame
 
 
-def _cannot(step: Step, error: Exception, what: str) -> ConfigurationError:
+def _cannot(error: Exception, what: str) -> ConfigurationError:
     return ConfigurationError(
         f"{what}: {in_a_line(error)}",
         fix="change the transform, its settings or the step's output mode",

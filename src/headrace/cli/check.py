@@ -27,34 +27,35 @@ def check(environment: str | None, deep: bool, values: dict[str, str], start: Pa
 
     root = find_root(start)
     found = find_mistakes(root, environment, values)
-    problems = list(found.problems)
+    problems, notes = list(found.problems), list(found.notes)
     if deep and not problems:
-        problems = _deep(root, environment or "local", values)
+        problems, warnings = _deep(root, environment or "local", values)
+        notes += warnings
     if as_json:
         facts = {
             "environments": [draft.name for draft in found.reading.environments],
             "pipelines": [draft.name for draft in found.reading.drafts],
         }
-        _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=found.notes, **facts)
+        _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=notes, **facts)
         raise SystemExit(1 if problems else 0)
-    for note in found.notes:
+    for note in notes:
         click.echo(f"Note: {note}")
     if problems:
         raise ConfigurationError.of(problems)
     click.echo(f"ok: {_summary(found.reading)}")
 
 
-def _deep(root: Path, environment: str, values: dict[str, str]) -> list[Problem]:
+def _deep(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Problem], list[str]]:
+    """Return the problems and the warnings that a session finds."""
     from headrace import runner, session
     from headrace.config.load import load_bundle
 
     bundle = load_bundle(root, environment, values)
     try:
         with session.opened(bundle, name="check") as spark:
-            runner.check(spark, bundle)
+            return [], runner.check(spark, bundle)
     except HeadraceError as error:
-        return list(error.problems)
-    return []
+        return list(error.problems), []
 
 
 def _summary(reading: Reading) -> str:

@@ -25,6 +25,7 @@ class Live:
         self._latest: dict[str, Event] = {}
         self._totals: dict[str, dict[str, int]] = {}
         self._failures: dict[str, str] = {}
+        self._warnings: list[str] = []
         self._table: Any = None
         self._wanted = table and sys.stdout.isatty()
 
@@ -49,12 +50,16 @@ class Live:
                 totals[what] += sum(count.values()) if isinstance(count, dict) else count
             self._latest[event.step] = event
             self._failures.pop(event.step, None)
+        elif event.what == "warning":
+            self._warnings.append(f"{event.step}: {event.message}")
         elif event.step:
             self._failures[event.step] = event.message
         if self._table is not None:
             self._table.update(self._as_table())
         elif event.what == "batch":
             click.echo(in_words(event))
+        elif event.what == "warning":
+            click.echo(f"Warning: {self._warnings[-1]}", err=True)
         elif event.step:
             click.echo(f"{event.step}: {event.message}")
 
@@ -88,6 +93,7 @@ class Live:
                 str(event.state_rows or ""),
             )
         remarks = [f"{step}: {', '.join(told)}" for step in self._latest if (told := self._remarks(step))]
+        remarks += [f"Warning: {warning}" for warning in self._warnings]
         remarks += [f"{step}: {message}" for step, message in self._failures.items()]
         return Group(shown, *map(Text, remarks))  # Text: what a record holds is no markup
 
