@@ -149,7 +149,7 @@ def test_a_run_ends_when_all_its_steps_have_failed(flow):
 
 def failing_at_the_end(rows):
     """Asks the run to stop in a batch, and fails when it waits for that batch's end."""
-    if ARMED.is_set():
+    if ARMED.is_set() and not rows.isStreaming:
         os.kill(os.getpid(), signal.SIGTERM)
         assert AWAITED.wait(60)
         raise RuntimeError("in the last batch")
@@ -157,11 +157,11 @@ def failing_at_the_end(rows):
 
 
 def test_a_batch_that_fails_while_the_run_waits_for_its_end_is_told(flow, monkeypatch):
-    def stop_at_batch_end(query, before=crew._stop_at_batch_end):
+    def stop_at_batch_end(of, ready, query, before=crew.Crew._stop_at_batch_end):
         AWAITED.set()
-        before(query)
+        before(of, ready, query)
 
-    monkeypatch.setattr(crew, "_stop_at_batch_end", stop_at_batch_end)
+    monkeypatch.setattr(crew.Crew, "_stop_at_batch_end", stop_at_batch_end)
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps(f"""
@@ -319,7 +319,7 @@ def held(rows, /):
 
 
 def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
-    asked, stop_at_batch_end = threading.Event(), crew._stop_at_batch_end
+    asked, stop_at_batch_end = threading.Event(), crew.Crew._stop_at_batch_end
     spark = flow.directory / "checkpoints" / "flow" / "lines" / "1" / "spark"
     committed_when_stopped = []
 
@@ -334,9 +334,9 @@ def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
             committed_when_stopped.append((spark / "commits" / "0").exists())
             self._query.stop()
 
-    def stop(query):
+    def stop(of, ready, query):
         asked.set()
-        stop_at_batch_end(Watched(query))
+        stop_at_batch_end(of, ready, Watched(query))
 
     def tell():
         BEGUN.wait(60)
@@ -344,7 +344,7 @@ def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
         asked.wait(60)
         GATE.set()
 
-    monkeypatch.setattr(crew, "_stop_at_batch_end", stop)
+    monkeypatch.setattr(crew.Crew, "_stop_at_batch_end", stop)
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps(f"""
@@ -407,6 +407,6 @@ def test_a_step_that_another_run_has_is_refused_before_anything_is_written(flow)
     lock = Lock(flow.spark, str(flow.directory / "checkpoints" / "flow" / "lines"), "lines")
     with pytest.raises(GuardError, match="step 'lines' is already run by process"):
         flow.run()
-    assert (flow.read("lines"), whats(flow)) == ([], [])
+    assert (flow.read("lines"), whats(flow)) == ([], ["run started", "run failed"])
     lock.release()
     assert len(flow.run().rows("lines")) == 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from dataclasses import asdict
 
 import pytest
@@ -227,3 +229,64 @@ def test_warnings_do_not_hide_a_failed_step(tmp_path):
     file.parent.mkdir()
     file.write_text("".join(json.dumps(asdict(event)) + "\n" for event in events))
     assert status_of(tmp_path, "p", ["s"]).steps[0].failure == "broken"
+
+
+# ── State that expires ────────────────────────────────────────────────────────────────────────────────
+
+DEDUPLICATED = f"""
+land:
+  layer: bronze
+  reads: {{rows: {{source: rows, {SCHEMA}, watermark: {{column: at, delay: 10 minutes}}}}}}
+  transform: headrace.transforms.bronze:deduplicate
+  with: {{keys: [id]}}
+  writes: {{table: landed}}
+"""
+
+
+def arrive(flow, **times):
+    flow.feed("rows", *({"id": name, "at": f"2026-01-01T{time}:00Z"} for name, time in times.items()))
+
+
+def landed(flow):
+    return sorted((row["id"], f"{row['at']:%H:%M}") for row in flow.read("landed"))
+
+
+def by_stock_spark(flow, output):
+    """The same query in plain PySpark, with its own defaults."""
+    rows = flow.spark.readStream.schema("id STRING, at TIMESTAMP").json(str(flow.directory / "data" / "rows"))
+    rows = rows.withWatermark("at", "10 minutes").dropDuplicatesWithinWatermark(["id"])
+    writer = rows.writeStream.format("parquet").trigger(availableNow=True)
+    writer.option("checkpointLocation", f"{output}-checkpoint").start(str(output)).awaitTermination()
+    return sorted((row["id"], f"{row['at']:%H:%M}") for row in flow.spark.read.parquet(str(output)).collect())
+
+
+def test_a_key_has_expired_when_the_next_run_begins(flow):
+    flow.source("rows")
+    flow.steps(DEDUPLICATED)
+    stock = flow.directory / "stock"
+    arrive(flow, x="00:00", y="01:40")
+    flow.run()
+    by_stock_spark(flow, stock)
+    arrive(flow, x="01:41", y="01:45")
+    flow.run()
+    assert landed(flow) == by_stock_spark(flow, stock) == [("x", "00:00"), ("x", "01:41"), ("y", "01:40")]
+
+
+def test_a_key_has_expired_in_a_run_that_follows(flow):
+    """The second file comes after a round that found nothing new."""
+    flow.source("rows")
+    flow.steps(DEDUPLICATED)
+    arrive(flow, x="00:00", y="01:40")
+    batches = []
+
+    def watch(event):
+        if event.what != "batch":
+            return
+        batches.append(event.rows)
+        if batches[-1] == 0 and sum(batches) == 2:
+            arrive(flow, x="01:41", y="01:45")
+        elif sum(batches) == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
+    assert landed(flow) == [("x", "00:00"), ("x", "01:41"), ("y", "01:40")]

@@ -1,5 +1,15 @@
-"""`python -m headrace` is `headrace`."""
+"""The command `headrace`, which is also `python -m headrace`."""
 
-from headrace.cli import main
+from headrace import interrupts
 
-main(prog_name="headrace")
+
+def run() -> None:
+    """Run the command line; a signal ends it at any moment from here on."""
+    interrupts.end_at_once()
+    from headrace.cli import main
+
+    interrupts.call(lambda: main(prog_name="headrace"))
+
+
+if __name__ == "__main__":
+    run()

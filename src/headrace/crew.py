@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import failures, sinks, steps
 from headrace.checkpoints.layout import spark_directory
-from headrace.config.models import Environment, Every, LocalEngine, Setting, Trigger
-from headrace.errors import StepError, in_a_line
+from headrace.config.models import Environment, Every, LocalEngine, Setting, Trigger, milliseconds, on_disk
+from headrace.errors import StepError, UnfinishedBatchError, in_a_line
 from headrace.jvm import log_file
 from headrace.progress import Recorder
+from headrace.stops import Stop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +30,37 @@ TRIGGERS: dict[str, Mapping[str, Any]] = {
 }
 MERGING = "spark.databricks.delta.autoCompact.enabled"
 LOOK = 0.2  # seconds between two looks at a query that runs
+TASK_POLL_INTERVAL_S = 0.5
+ABANDON_LIMIT_S = 5.0  # for queries to stop that did not finish their batch; then the JVM is killed
+
+
+class TaskProgress:
+    """How long no Spark task of a query has finished."""
+
+    def __init__(self, spark: SparkSession, run_id: str) -> None:
+        # Spark Connect has no tracker: there the time since the first question counts.
+        self._tracker = spark.sparkContext.statusTracker() if hasattr(spark, "_jvm") else None
+        self._run_id = run_id
+        self._since = self._polled = time.monotonic()
+        self._finished = self._finished_tasks()
+
+    def seconds_without(self) -> float:
+        """Return for how many seconds no task has finished."""
+        now = time.monotonic()
+        if now - self._polled > TASK_POLL_INTERVAL_S:
+            self._polled, finished = now, self._finished_tasks()
+            if finished != self._finished:
+                self._since, self._finished = now, finished
+        return now - self._since
+
+    def _finished_tasks(self) -> tuple[tuple[int, int], ...]:
+        """Return the finished tasks of each stage of the query's latest job, which differ once a task has finished."""
+        if self._tracker is None:
+            return ()
+        jobs = self._tracker.getJobIdsForGroup(self._run_id)
+        latest = self._tracker.getJobInfo(max(jobs)) if jobs else None
+        stages = [self._tracker.getStageInfo(number) for number in latest.stageIds] if latest else []
+        return tuple((stage.stageId, stage.numCompletedTasks) for stage in stages if stage is not None)
 
 
 @dataclass
@@ -39,10 +72,11 @@ class Crew:
     directory: Path
     pipeline: str
     recorder: Recorder
-    stop: threading.Event
+    stop: Stop
     failed: dict[str, StepError] = field(default_factory=dict)
     going: dict[str, tuple[steps.Prepared, Trigger, StreamingQuery]] = field(default_factory=dict)
     completed: dict[str, steps.Prepared] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
 
     def go(self, ready: steps.Prepared, trigger: Trigger) -> None:
         """Starts a step and lets it go; `look_after` notices its end."""
@@ -57,14 +91,14 @@ class Crew:
         query = self._start(ready, "available_now", lesser)
         while not _has_ended(query, within=LOOK):
             if self._is_over(ready, "available_now", query):
-                _stop_at_batch_end(query)
+                self._stop_at_batch_end(ready, query)
         return self._judge(ready, query)
 
     def look_after(self, within: float = 0.0) -> None:
         """Notices queries that have ended; waits so many seconds for one of them."""
         for name, (ready, trigger, query) in list(self.going.items()):
             if self._is_over(ready, trigger, query):
-                _stop_at_batch_end(query)
+                self._stop_at_batch_end(ready, query)
             if _has_ended(query, within=within) if within else not query.isActive:
                 del self.going[name]
                 self._judge(ready, query)
@@ -72,10 +106,22 @@ class Crew:
     def rest(self) -> None:
         """Stops all that still goes, each at its batch's end; what fails in that batch is left to `tell`."""
         for ready, _, query in self.going.values():
-            _stop_at_batch_end(query)
+            self._stop_at_batch_end(ready, query)
             with suppress(StepError):
                 self._judge(ready, query, stopped=True)
         self.going.clear()
+
+    def abandon(self) -> str:
+        """Stop waiting for the running queries. Return which batches are unfinished, those of earlier calls too."""
+        active = {name: query for name, (_, _, query) in self.going.items() if _may_be_active(query)}
+        self.going.clear()
+        threads = [threading.Thread(target=_stop_quietly, args=(query,), daemon=True) for query in active.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(ABANDON_LIMIT_S / len(threads))
+        self.unfinished += [f"step {name!r} was ended in {self._current_batch(name)}" for name in active]
+        return "\n".join(f"{batch}; the next run repeats it" for batch in self.unfinished)
 
     def tell(self, order: Iterable[str]) -> None:
         """Raises the failures that nobody was told of yet, in the order of the steps."""
@@ -98,7 +144,7 @@ class Crew:
         self.recorder.expect(name, step.name, checkpoint)
         writer = ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**_trigger(trigger))
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
-        with steps.settings(self.spark, {**lesser, **steps.settings_of(step)}):
+        with steps.settings(self.spark, {**lesser, **step.settings}):
             try:
                 return sinks.start(writer, step, self.environment, native=ready.native)
             except Exception as error:
@@ -116,9 +162,29 @@ class Crew:
         if name not in self.completed:
             note = self.recorder.note(name)
             step = steps.read_from_the_first(ready.step, ready.awaits)
-            with steps.settings(self.spark, steps.settings_of(step)):
+            with steps.settings(self.spark, step.settings):
                 self.completed[name] = steps.prepare(self.spark, step, self.environment, note=note, to_come={})
         return self.completed[name]
+
+    def _stop_at_batch_end(self, ready: steps.Prepared, query: StreamingQuery) -> None:
+        """Stop the query between two batches. Raise UnfinishedBatchError if its tasks make no progress."""
+        batch, tasks = _last_batch(query), TaskProgress(self.spark, str(query.runId))
+        while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
+            _has_ended(query, within=0.05)
+            if tasks.seconds_without() > milliseconds(self.environment.stop_grace) / 1000:
+                raise UnfinishedBatchError(
+                    f"step {ready.step.name!r} was ended in {self._current_batch(ready.step.name)}: "
+                    f"none of its Spark tasks finished within {self.environment.stop_grace} (stop_grace)",
+                    where=str(log_file(self.directory) or "the log of Spark"),
+                    fix="start the run again: it repeats the batch; if it hangs again, look for a function that waits",
+                )
+        query.stop()
+
+    def _current_batch(self, step: str) -> str:
+        """Return the batch that a step is working on, as far as its checkpoint can be read here."""
+        checkpoint = Path(on_disk(spark_directory(self.environment, self.pipeline, step)))
+        numbers = [int(file.name) for file in checkpoint.glob("offsets/[0-9]*") if file.name.isdigit()]
+        return f"batch {max(numbers)}" if numbers else "its batch"
 
     def _is_over(self, ready: steps.Prepared, trigger: Trigger, query: StreamingQuery) -> bool:
         """Whether the query is to end: the run is, or it has read all that there was and would only wait for timers."""
@@ -154,12 +220,15 @@ def _has_ended(query: StreamingQuery, *, within: float) -> bool:
     return True
 
 
-def _stop_at_batch_end(query: StreamingQuery) -> None:
-    """Stops the query between two batches; what a batch had not committed is done anew at the next start."""
-    batch = _last_batch(query)
-    while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
-        _has_ended(query, within=0.05)
-    query.stop()
+def _may_be_active(query: StreamingQuery) -> bool:
+    with suppress(Exception):  # a signal may have cut off a call, and with it the connection to the JVM
+        return bool(query.isActive)
+    return True
+
+
+def _stop_quietly(query: StreamingQuery) -> None:
+    with suppress(Exception):  # the process is about to end
+        query.stop()
 
 
 def _last_batch(query: StreamingQuery) -> Any:

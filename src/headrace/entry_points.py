@@ -51,16 +51,13 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     ]
     if not only:
         raise ConfigurationError(f"pipeline {given.pipeline!r} has no {layer} step", fix="call `run`, or another layer")
-    going_on = runner.goes_on(bundle, given.pipeline, only, follow=False, once=False)
+    short = runner.is_short(bundle, given.pipeline, only, follow=False, once=False)
     graph.require_functions(bundle)
-    with session.opened(bundle, name=given.pipeline, ends=not going_on, record=not going_on) as spark:
-        runner.run(
-            spark,
-            bundle,
-            given.pipeline,
-            only=only,
-            watch=_print_event,
-        )
+    with (
+        runner.announced(bundle, given.pipeline, watch=_print_event) as start,
+        session.opened(bundle, name=given.pipeline, short=short, record=short) as spark,
+    ):
+        runner.run(spark, bundle, given.pipeline, start=start, only=only)
 
 
 def _print_event(event: Event) -> None:

@@ -5,6 +5,7 @@ HeadraceError
 ├── SetupError           the machine lacks something: Java, memory, jars, a port, a service
 ├── GuardError           starting now would lose, double or falsify rows: nothing was written
 ├── StepError            a step failed while it ran
+│   └── UnfinishedBatchError   a run ended in the middle of a batch, which did not end in time
 ├── DeploymentError      a workspace or cluster refuses, does not answer, or is being changed by somebody else
 └── DataError            asked-for data is not there or cannot be read
 
@@ -93,6 +94,10 @@ class GuardError(HeadraceError):
 
 class StepError(HeadraceError):
     """A step failed while it ran."""
+
+
+class UnfinishedBatchError(StepError):
+    """A run that was asked to stop ended in the middle of a batch. The next run repeats the batch."""
 
 
 class DeploymentError(HeadraceError):

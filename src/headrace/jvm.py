@@ -6,14 +6,15 @@ import logging
 import os
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from headrace import interrupts
 from headrace.errors import SetupError, in_a_line
-from headrace.processes import is_alive
+from headrace.processes import CHILDREN, is_alive, kill_children
 
 LOOPBACK = "127.0.0.1"
 LOG4J = """\
@@ -32,6 +33,7 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 KEPT_LOGS = 10
+DYING_LIMIT_S = 10.0
 PY4J = ("", "py4j.clientserver")  # the loggers that it writes to, the first being everybody's
 LOG_SIZE = "64MB"  # then it is set aside, and the one set aside before goes
 EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
@@ -61,12 +63,15 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
         return log_file(directory) or log
     if conf.get("spark.driver.host") == LOOPBACK:
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
-    with log.open("ab") as sink, _sigterm_ignored():
+    with log.open("ab") as sink, _children_recorded():
         try:
             gateway = launch_gateway(
                 launch,  # type: ignore[no-untyped-call]
                 popen_kwargs={"stdout": sink, "stderr": sink},
             )
+        except KeyboardInterrupt:
+            kill_children()  # pyspark would leave a JVM that cannot report its port
+            raise
         except Exception as error:
             raise SetupError(
                 f"the JVM did not start: {_last_line(log) or in_a_line(error)}",
@@ -83,29 +88,57 @@ def is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 @contextmanager
-def _sigterm_ignored() -> Iterator[None]:
-    """What is started meanwhile does not mind SIGTERM, as pyspark sees to for SIGINT: the batch could not end else.
+def _children_recorded() -> Iterator[None]:
+    """Record the process that pyspark starts as soon as it exists; launch_gateway returns it only when it answers.
 
-    A service manager sends it to all processes of a run. Ours is kept until then.
+    The child ignores SIGTERM and SIGHUP, which a service manager or a terminal sends to all processes of a run
+    (pyspark does this for SIGINT). Otherwise the JVM would die in the middle of a batch.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    from pyspark import java_gateway
+
+    module: Any = java_gateway
+    popen = module.Popen
+
+    def start(*arguments: Any, preexec_fn: Callable[[], None], **options: Any) -> subprocess.Popen[Any]:
+        def ignore_signals() -> None:
+            preexec_fn()
+            interrupts.handle(signal.SIG_IGN)
+
+        with interrupts.deferred():
+            CHILDREN.append(popen(*arguments, preexec_fn=ignore_signals, **options))
+        return CHILDREN[-1]
+
+    module.Popen = start
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        module.Popen = popen
 
 
-def has_died() -> bool:
-    """Whether the JVM that was started here has ended by itself."""
+def has_died(error: BaseException | None = None) -> bool:
+    """Return whether the JVM that was started here has ended by itself, as the error may suggest."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
-    return process is not None and process.poll() is not None
+    if process is None:
+        return False
+    if any(map(_is_of_connection, _chain(error))):  # a dying JVM closes its connections first
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=DYING_LIMIT_S)
+    return process.poll() is not None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error, and those that it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_of_connection(error: BaseException) -> bool:
+    from py4j.protocol import Py4JNetworkError
+
+    return isinstance(error, Py4JNetworkError | ConnectionError)
 
 
 def end() -> int | None:

@@ -30,7 +30,7 @@ def arrivals(place: str) -> int | None:
     directory = Path(path)
     if not path or _is_pattern(place) or not directory.is_dir():
         return None
-    return hash(frozenset(_files(directory)))
+    return hash(frozenset(files_in(directory)))
 
 
 def is_long(checkpoint: str) -> bool:
@@ -50,7 +50,7 @@ def _of(source: Mapping[str, Any], log: Path) -> int | None:
             # A batch that is repeated after a crash does not ask for the latest (4.2.0).
             return _offsets(source["endOffset"], source["latestOffset"]) if source["latestOffset"] else None
         if kind == "FileStreamSource" and place.startswith("file:") and not _is_pattern(place):
-            return max(0, sum(1 for _ in _files(directory)) - _read_so_far(log))
+            return max(0, sum(1 for _ in files_in(directory)) - read_so_far(log))
         if kind == "DeltaSource" and place.startswith("file:"):
             return _commits_after(_last_read(source["endOffset"]), directory)
     except (OSError, KeyError, TypeError, ValueError):  # nobody fails because a lag is not known
@@ -64,7 +64,8 @@ def _offsets(read: Mapping[str, Mapping[str, int]], latest: Mapping[str, Mapping
     )
 
 
-def _files(directory: Path) -> Iterator[str]:
+def files_in(directory: Path) -> Iterator[str]:
+    """Yield the files that Spark reads of a directory, those in directories below it included."""
     for here, folders, names in os.walk(directory, followlinks=True):
         folders[:] = [name for name in folders if not _is_hidden(name)]
         yield from (f"{here}/{name}" for name in names if not _is_hidden(name))
@@ -75,8 +76,11 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _read_so_far(log: Path) -> int:
-    """Spark writes a line for each file that it has read, and every ten batches all of them into one `.compact`."""
+def read_so_far(log: Path) -> int:
+    """Return how many files a source has read, by its log in the checkpoint.
+
+    Spark writes a line for each file that it has read, and every ten batches all of them into one `.compact`.
+    """
     batches = {int(file.name.partition(".")[0]): file for file in log.iterdir() if file.name[0].isdigit()}
     compacted = max((number for number, file in batches.items() if file.suffix == ".compact"), default=-1)
     counted = [file for number, file in batches.items() if number >= compacted]

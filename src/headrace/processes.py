@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+CHILDREN: list[subprocess.Popen[Any]] = []  # to be killed if this process is interrupted
 HELD: dict[Path, IO[str]] = {}  # a lock lives as long as its open file
 
 
@@ -50,3 +52,13 @@ def is_held(file: Path) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def kill_children() -> None:
+    """Kill the recorded child processes that still run, and wait until they are gone."""
+    for process in CHILDREN:
+        if process.poll() is None:
+            process.kill()
+    for process in CHILDREN:
+        process.wait()
+    CHILDREN.clear()

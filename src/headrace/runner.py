@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace import batches, graph, rounds, sinks, steps, stops
+from headrace import backlog, batches, graph, interrupts, rounds, sinks, steps, stops
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
 from headrace.config.locate import nearest
 from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
 from headrace.crew import LOOK, Crew, ends
-from headrace.errors import ConfigurationError, HeadraceError, in_a_line
+from headrace.errors import ConfigurationError, HeadraceError, UnfinishedBatchError, in_a_line
 from headrace.progress import Event, Recorder, events_file
 
 if TYPE_CHECKING:
@@ -23,41 +23,65 @@ if TYPE_CHECKING:
 AT_ONCE = 8  # steps that end, side by side on a cluster
 
 
+@dataclass(frozen=True)
+class Start:
+    """A run that has been announced: where its events go, and whether it should stop."""
+
+    recorder: Recorder
+    stop: stops.Stop
+
+
+@contextmanager
+def announced(bundle: Bundle, pipeline: str, *, watch: Callable[[Event], None] = lambda event: None) -> Iterator[Start]:
+    """Record that a run starts and how it ends, and honour requests to stop it: also while Spark starts."""
+    start = Start(Recorder(events_file(bundle.directory, pipeline), pipeline, watch), stops.Stop())
+    with stops.watched(bundle.environment, pipeline, start.stop):
+        start.recorder.say("run started")
+        try:
+            yield start
+        except KeyboardInterrupt as interrupt:
+            start.recorder.say("run failed", message=str(interrupt) or "interrupted")
+            raise
+        except Exception as error:
+            message = error.problems[0].message if isinstance(error, HeadraceError) else in_a_line(error)
+            start.recorder.say("run failed", message=message)
+            raise
+        start.recorder.say("run stopped" if start.stop.is_set() else "run ended")
+
+
 def run(
     spark: SparkSession,
     bundle: Bundle,
     pipeline: str,
     *,
+    start: Start | None = None,
     only: Sequence[str] = (),
     follow: bool = False,
     once: bool = False,
     watch: Callable[[Event], None] = lambda event: None,
 ) -> None:
-    """Runs the pipeline's steps, or those named, until their triggers say that they are done."""
-    environment = bundle.environment
+    """Run the pipeline's steps, or those named, until their triggers say that they are done.
+
+    A run that has not been announced before the session was opened is announced here.
+    """
     chosen = chosen_steps(bundle, pipeline, only)
-    recorder = Recorder(events_file(bundle.directory, pipeline), pipeline, watch)
     with ExitStack() as stack:
-        stack.callback(recorder.listen(spark))
-        stop = stack.enter_context(_stop_on_signals())
-        stack.enter_context(stops.watched(environment, pipeline, stop))
+        start = start or stack.enter_context(announced(bundle, pipeline, watch=watch))
+        environment, recorder, stop = bundle.environment, start.recorder, start.stop
+        stack.callback(_quietly, recorder.listen(spark))
+        stack.enter_context(_stop_on_signals(stop))
         for step in chosen:
             lock = Lock(spark, step_directory(environment, pipeline, step.name), step.name)
-            stack.callback(lock.release)
+            stack.callback(_quietly, lock.release)
+        if stop.is_set():
+            return
         located = ((bundle.lines_of(pipeline), step) for step in chosen)
         prepared = steps.rehearse(spark, located, environment, note=recorder.note)
-        recorder.say("run started")
         for ready in prepared:
             for warning in ready.warnings:
                 recorder.say("warning", ready.step.name, warning)
-        try:
-            crew = Crew(spark, environment, bundle.directory, pipeline, recorder, stop)
-            _work(crew, prepared, graph.tables_read(bundle), follow=follow, once=once)
-        except Exception as error:
-            told = error.problems[0].message if isinstance(error, HeadraceError) else in_a_line(error)
-            recorder.say("run failed", message=told)
-            raise
-        recorder.say("run stopped" if stop.is_set() else "run ended")
+        crew = Crew(spark, environment, bundle.directory, pipeline, recorder, stop)
+        _work(crew, prepared, graph.tables_read(bundle), follow=follow, once=once)
 
 
 def check(spark: SparkSession, bundle: Bundle) -> list[str]:
@@ -82,6 +106,14 @@ def goes_on(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: 
     return not once and (follow or not all(ends(trigger) for trigger in triggers))
 
 
+def is_short(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: bool, once: bool) -> bool:
+    """Return whether a run would end by itself, and have little to read."""
+    if goes_on(bundle, pipeline, only, follow=follow, once=once):
+        return False
+    local = isinstance(bundle.environment.engine, LocalEngine)
+    return not (local and backlog.is_large(bundle, pipeline, chosen_steps(bundle, pipeline, only)))
+
+
 def _work(crew: Crew, prepared: Sequence[steps.Prepared], read: set[str], *, follow: bool, once: bool) -> None:
     """All steps once, in their order; then those that go on, go on. `read` are the tables that some step reads."""
     triggers = {ready.step.name: crew.environment.trigger_of(ready.step.name) for ready in prepared}
@@ -89,13 +121,24 @@ def _work(crew: Crew, prepared: Sequence[steps.Prepared], read: set[str], *, fol
         triggers = {name: trigger if ends(trigger) else "available_now" for name, trigger in triggers.items()}
     ending = [ready for ready in prepared if ends(triggers[ready.step.name])]
     try:
-        _begin(crew, prepared, read, triggers)
-        if follow and ending:
-            rounds.follow(crew, ending)
-        while crew.going and not crew.stop.is_set():
-            crew.look_after(LOOK)
-    finally:
-        crew.rest()
+        try:
+            _begin(crew, prepared, read, triggers)
+            if follow and ending:
+                rounds.follow(crew, ending)
+            while crew.going and not crew.stop.is_set():
+                crew.look_after(LOOK)
+        except (KeyboardInterrupt, UnfinishedBatchError):
+            crew.abandon()
+            raise
+        finally:
+            crew.rest()
+    except KeyboardInterrupt as interrupt:
+        raise type(interrupt)(crew.abandon()) from None
+    except UnfinishedBatchError as error:
+        crew.abandon()
+        if crew.stop.signal is not None:
+            interrupts.interrupt(crew.stop.signal, str(error))
+        raise
     crew.tell(ready.step.name for ready in prepared)
 
 
@@ -135,22 +178,27 @@ def _at_once(environment: Environment) -> int:
     return environment.engine.cores if isinstance(environment.engine, LocalEngine) else AT_ONCE
 
 
+def _quietly(clean_up: Callable[[], None]) -> None:
+    """Clean up after a run without hiding how it ended: the JVM may be gone, or the connection cut off by a signal."""
+    with suppress(Exception):
+        clean_up()
+
+
 @contextmanager
-def _stop_on_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets; a second Ctrl-C does not wait for the batch."""
-    stop = threading.Event()
+def _stop_on_signals(stop: stops.Stop) -> Iterator[None]:
+    """Let the first signal stop the run between two batches; a second one does not wait for the batch."""
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield
         return
 
     def on_signal(number: int, frame: Any) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
+        if stop.signal is not None:
+            interrupts.interrupt(number)
+        stop.signal = number
         stop.set()
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = interrupts.handle(on_signal)
     try:
-        yield stop
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        interrupts.restore(handlers)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import archive, janino, jars, java, jvm
 from headrace.config.models import Bundle, DatabricksEngine, Engine, LocalEngine, Setting, SparkEngine
-from headrace.errors import ConfigurationError, SetupError, in_a_line
+from headrace.errors import ConfigurationError, SetupError, UnfinishedBatchError, in_a_line
 from headrace.jvm import LOOPBACK
+from headrace.processes import kill_children
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,10 +66,10 @@ def open_session(
     directory: Path,
     python_path: str = "",
     settings: Mapping[str, Setting] | None = None,
-    ends: bool = True,
+    short: bool = True,
     record: bool = False,
 ) -> SparkSession:
-    """A session on the engine; `ends` says whether the run will, which decides how the JVM compiles.
+    """A session on the engine; `short` says whether the run will be, which decides how the JVM compiles.
 
     `record` makes the class archive when it is not there: for a whole run, whose classes are worth keeping.
     """
@@ -84,7 +85,7 @@ def open_session(
     java.require()
     if isinstance(engine, LocalEngine):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else functions run in whatever python3 there is
-        conf = EVERYWHERE | DELTA | LOCAL | _local(engine, directory, ends=ends, record=record)
+        conf = EVERYWHERE | DELTA | LOCAL | _local(engine, directory, short=short, record=record)
     else:
         conf = EVERYWHERE | DELTA | _cluster(engine)
     conf = _with(conf | UDF_HANGS.get(_pyspark_version(), {}), chosen)
@@ -119,24 +120,31 @@ def _with(ours: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def opened(bundle: Bundle, *, name: str, ends: bool = True, record: bool = False) -> Iterator[SparkSession]:
+def opened(bundle: Bundle, *, name: str, short: bool = True, record: bool = False) -> Iterator[SparkSession]:
     """A session for the bundle's environment, closed at the end unless it was there before."""
     there_before = _is_running()
-    spark = open_session(
-        bundle.environment.engine,
-        name=name,
-        directory=bundle.directory,
-        python_path=str(Path(bundle.root) / "src"),
-        settings=bundle.environment.settings,
-        ends=ends,
-        record=record,
-    )
+    try:
+        spark = open_session(
+            bundle.environment.engine,
+            name=name,
+            directory=bundle.directory,
+            python_path=str(Path(bundle.root) / "src"),
+            settings=bundle.environment.settings,
+            short=short,
+            record=record,
+        )
+    except KeyboardInterrupt:
+        kill_children()
+        raise
     whole = False
     try:
         yield spark
         whole = True
+    except (KeyboardInterrupt, UnfinishedBatchError):
+        kill_children()  # without its JVM nothing of the batch goes on; `stop` would wait for its tasks
+        raise
     except Exception as error:
-        if jvm.has_died():
+        if jvm.has_died(error):
             fix = "look into the log named above, and for a want of memory; then start again: nothing is lost"
             raise SetupError("Spark's JVM has died", where=str(jvm.log_file(bundle.directory)), fix=fix) from error
         raise
@@ -198,7 +206,7 @@ def _databricks(settings: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def _local(engine: LocalEngine, directory: Path, *, ends: bool, record: bool) -> dict[str, str]:
+def _local(engine: LocalEngine, directory: Path, *, short: bool, record: bool) -> dict[str, str]:
     import pyspark
 
     java.require_memory(engine.memory)
@@ -214,14 +222,15 @@ def _local(engine: LocalEngine, directory: Path, *, ends: bool, record: bool) ->
         "spark.ui.enabled": str(engine.ui).lower(),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": " ".join([*archive.options(class_path, record=record), *_compiler(ends=ends)]),
+        "spark.driver.extraJavaOptions": " ".join(
+            [*archive.options(class_path, record=record), *_compiler(short=short)]
+        ),
     }
 
 
-def _compiler(*, ends: bool) -> list[str]:
-    """Measured: C1 alone halves a bounded run's CPU seconds; a run that goes on pays it back with C2."""
-    collector = "-XX:+UseSerialGC" if ends else "-XX:+UseParallelGC"
-    return ["-XX:TieredStopAtLevel=1", collector] if ends else [collector]
+def _compiler(*, short: bool) -> list[str]:
+    """Measured: C1 alone halves a short run's CPU seconds; a long one is twice as fast with C2 and ParallelGC."""
+    return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if short else ["-XX:+UseParallelGC"]
 
 
 def _cluster(engine: SparkEngine) -> dict[str, str]:

@@ -52,7 +52,11 @@ class Status:
 def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> Status:
     """Reads the events; works whether the pipeline runs or not."""
     events = list(read_events(directory, pipeline))
-    runs = {event.run: event for event in events if event.what.startswith("run ")}  # the last word of each
+    runs: dict[str, Event] = {}  # the last event of each, the latest at the end
+    for event in events:
+        if event.what.startswith("run "):
+            runs.pop(event.run, None)
+            runs[event.run] = event
     going = [last for last in runs.values() if last.what == "run started" and _goes_on(last, directory)]
     told = next(iter([*going[-1:], *list(runs.values())[-1:]]), None)
     run = _in_words(told, is_going=bool(going)) if told else "never run"
@@ -75,7 +79,7 @@ def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str
             where=bundle.environment.checkpoints,
             fix="send its process SIGTERM: a run looks for requests only where its checkpoints are files of a disk",
         )
-    stops.ask(Path(request), by=f"process {os.getpid()}")
+    stops.ask(Path(request), by=f"process {os.getpid()}", within=within)
     say(f"pipeline {pipeline}: asked to stop at its batches' end …")
     until = time.monotonic() + within
     while (now := status_of(bundle.directory, pipeline, [])).is_running:
@@ -85,6 +89,7 @@ def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str
                 fix="wait longer with --drain, or end the process; nothing is lost by that",
             )
         time.sleep(LOOK)
+    Path(request).unlink(missing_ok=True)
     say(f"pipeline {pipeline}: {now.run}")
 
 

@@ -101,7 +101,7 @@ def rehearse(
     to_come: dict[str, StructType] = {}
     for lines, step in steps:
         try:
-            with located(lines.where("steps", step.name, "settings")), settings(spark, settings_of(step)):
+            with located(lines.where("steps", step.name, "settings")), settings(spark, step.settings):
                 ready = prepare(spark, step, environment, note=note(step.name), to_come=to_come, lines=lines)
         except HeadraceError as error:
             problems += error.problems
@@ -129,12 +129,6 @@ def read_from_the_first(step: Step, tables: Collection[str]) -> Step:
         for name, read in step.reads.items()
     }
     return step.model_copy(update={"reads": reads})
-
-
-def settings_of(step: Step) -> dict[str, Setting]:
-    """The step's settings, over what Headrace sets: a deduplication has nothing to say in a batch without rows."""
-    quiet = {"spark.sql.streaming.noDataMicroBatches.enabled": False} if step.transform == DEDUPLICATE else {}
-    return {**quiet, **step.settings}
 
 
 @contextmanager

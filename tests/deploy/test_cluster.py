@@ -226,7 +226,14 @@ def test_files_are_whole_or_not_there(cluster: Cluster, tmp_path: Path) -> None:
     assert [name for name in cluster.names(str(tmp_path)) if "file" in name] == ["file"]
     cluster.delete(file)
     cluster.delete(file)
-    assert not cluster.ask(str(tmp_path / "nowhere" / "stop.json"), b"")
+    young = tmp_path / "checkpoints of a run that has just begun" / "stop.json"
+    assert cluster.ask(str(young), b"now")
+    assert young.read_bytes() == b"now"
+    cluster.withdraw(str(young))
+    cluster.withdraw(str(young))
+    assert not young.exists()
+    cluster.write(file, b"in the way")
+    assert not cluster.ask(f"{file}/stop.json", b"")
 
 
 def test_a_directory_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:

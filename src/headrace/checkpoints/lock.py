@@ -56,9 +56,9 @@ class Lock:
     def release(self) -> None:
         """Lets the next one in."""
         if self._file is not None:
+            HELD.discard(self._path)
             self._file.close()
             self._file = None
-            HELD.discard(self._path)
 
     def _refusal(self, directory: str, step: str) -> GuardError:
         owner = self._path.read_text().strip() or "another process"

@@ -72,8 +72,8 @@ class Commands(click.Group):
                 raise
             click.echo(f"Error: {error.strerror}\n  at   {error.filename}\n  fix: {PLACE}", err=True)
             ctx.exit(1)
-        except KeyboardInterrupt:
-            click.echo("Stopped.", err=True)
+        except KeyboardInterrupt as interrupt:
+            click.echo(str(interrupt) or "Stopped.", err=True)
             ctx.exit(130)
 
 

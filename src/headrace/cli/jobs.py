@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from headrace.cli import options
 
@@ -103,6 +104,7 @@ def stop(
     """
     from headrace.config.bundle import read_resources
     from headrace.config.load import find_root, load_bundle
+    from headrace.config.models import milliseconds
     from headrace.deploy.drain import Limits
     from headrace.deploy.jobs import stop as stop_job
     from headrace.graph import order
@@ -112,6 +114,8 @@ def stop(
     if environment not in read_resources(root).targets:
         bundle = load_bundle(root, environment, values)
         order(bundle, job)  # a pipeline that is not there is told here
+        if click.get_current_context().get_parameter_source("drain") is ParameterSource.DEFAULT:
+            drain += milliseconds(bundle.environment.stop_grace) / 1000  # then the run ends by itself
         stop_run(bundle, job, within=drain, say=click.echo)
         return
     stop_job(job, _place(start, environment), Limits(drain, within), break_lock=break_lock, say=click.echo)

@@ -38,10 +38,12 @@ def run(
         raise click.UsageError("--follow and --once exclude each other")
     bundle = load_bundle(find_root(start), environment, values)
     going_on = runner.goes_on(bundle, pipeline, only, follow=follow, once=once)
+    short = runner.is_short(bundle, pipeline, only, follow=follow, once=once)
     graph.require_functions(bundle)
     with (
         Live(bundle, pipeline, table=going_on) as live,
-        session.opened(bundle, name=pipeline, ends=not going_on, record=not going_on) as spark,
+        runner.announced(bundle, pipeline, watch=live.show) as announced,
+        session.opened(bundle, name=pipeline, short=short, record=short) as spark,
     ):
         live.ready()
-        runner.run(spark, bundle, pipeline, only=only, follow=follow, once=once, watch=live.show)
+        runner.run(spark, bundle, pipeline, start=announced, only=only, follow=follow, once=once)

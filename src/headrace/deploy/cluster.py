@@ -92,10 +92,16 @@ class Cluster:
 
     def ask(self, path: str, content: bytes) -> bool:
         """Leaves a request beside checkpoints on this machine's disk."""
-        if not Path(path).parent.is_dir():
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)  # the run may be so young that it has written nothing
+            self.write(path, content)
+        except OSError:
             return False
-        self.write(path, content)
         return True
+
+    def withdraw(self, path: str) -> None:
+        """Delete a request; it may be gone already."""
+        Path(path).unlink(missing_ok=True)
 
     # ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -28,13 +28,16 @@ class Limits:
 def drain(job: int, key: str, requests: Iterable[str], place: Place, limits: Limits, say: Say) -> None:
     """Returns when no run of the job goes on. The job must be paused: else another run begins."""
     going = place.remote.runs(job, active=True)
-    if not going:
+    files = list(requests)
+    if not going:  # an earlier command may have been killed after it asked
+        _withdraw(files, place)
         return
-    content = request(place.user)
-    asked = [place.remote.ask(file, content) for file in requests]
+    content = request(place.user, within=limits.drain + CANCELLING)
+    asked = [place.remote.ask(file, content) for file in files]
     if asked and all(asked):
         say(f"job {key}: asked to stop at its batch's end …")
         if _ended(going, place, limits.drain):
+            _withdraw(files, place)
             say(f"job {key}: has stopped")
             return
         say(f"job {key}: has not stopped within {limits.drain:g} seconds, cancelling …")
@@ -48,6 +51,7 @@ def drain(job: int, key: str, requests: Iterable[str], place: Place, limits: Lim
             where=going[0].url or place.remote.name,
             fix="end it there, and run the same command again: it goes on where this one ended",
         )
+    _withdraw(files, place)
 
 
 def remove(job: int, key: str, deployed: Deployed | None, place: Place, limits: Limits, say: Say) -> None:
@@ -85,6 +89,12 @@ def looks(within: float) -> Iterator[None]:
             return
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+def _withdraw(requests: Iterable[str], place: Place) -> None:
+    """Delete the requests, so that the job's next run does not take them for its own."""
+    for file in requests:
+        place.remote.withdraw(file)
 
 
 def _ended(runs: list[Run], place: Place, within: float) -> bool:

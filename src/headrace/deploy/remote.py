@@ -115,3 +115,6 @@ class Remote(Protocol):
 
     def ask(self, path: str, content: bytes) -> bool:
         """Leaves a request beside checkpoints; False when this is no place that can be written to."""
+
+    def withdraw(self, path: str) -> None:
+        """Delete a request; it may be gone already."""

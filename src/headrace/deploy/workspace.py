@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -85,6 +86,12 @@ class Workspace:
         except DeploymentError:
             return False
         return True
+
+    def withdraw(self, path: str) -> None:
+        """Delete a request in a volume; it may be gone already, or could never be written."""
+        if path.startswith("/Volumes/"):
+            with suppress(DeploymentError):
+                self._do("DELETE", f"/api/2.0/fs/files{quote(path)}", missing=None)
 
     # ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -99,5 +99,6 @@ def run_pipeline(
         sys.path.insert(0, code)
     bundle = Places(directory, sources or {}).put(load_bundle(root, environment, values))
     events: list[Event] = []
-    runner.run(spark, bundle, pipeline, only=only, once=True, watch=events.append)
+    with runner.announced(bundle, pipeline, watch=events.append) as start:
+        runner.run(spark, bundle, pipeline, start=start, only=only, once=True)
     return PipelineRun(spark, bundle, tuple(events))

@@ -134,6 +134,7 @@ class Environment(Model):
     checkpoints: str
     trigger: Trigger = "available_now"
     triggers: dict[Name, Trigger] = {}
+    stop_grace: Duration = "5 minutes"  # of a run that should stop: how long no task may finish before it is ended
     sources: dict[Name, Source] = {}
     topics: dict[Name, Topic] = {}
     folders: dict[Name, str] = {}
