@@ -145,13 +145,16 @@ public class LocalFiles extends LocalFileSystem {
             Arrays.sort(names);
             List<FileStatus> found = new ArrayList<FileStatus>(names.length);
             for (int i = 0; i < names.length; i++) {
+                File file = new File(directory, names[i]);
                 try { // a Path of the name alone would read `a:b` as a scheme
                     FileStatus child = getFileStatus(new Path(path, new Path(null, null, names[i])));
-                    if (!child.isDirectory() || !leadsUp(new File(directory, names[i]), directory)) {
+                    if (!child.isDirectory() || !leadsUp(file, directory)) {
                         found.add(child);
                     }
-                } catch (FileNotFoundException error) {
-                    continue; // a dangling link, or deleted since
+                } catch (FileNotFoundException error) { // skip a dangling link, and what was deleted since
+                    if (!(error.getCause() instanceof NoSuchFileException) && !Files.isSymbolicLink(file.toPath())) {
+                        throw error;
+                    }
                 }
             }
             return (FileStatus[]) found.toArray(new FileStatus[0]);

@@ -27,12 +27,11 @@ def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
 def arrivals(place: str) -> int | None:
     """Return a number that changes when files come or go; None when it is not a readable local directory."""
     path = on_disk(place)
-    directory = Path(path)
-    if not path or _is_pattern(place) or not directory.is_dir():
+    if not path or _is_pattern(place):
         return None
     try:
-        return hash(frozenset(_files(directory)))
-    except OSError:  # a directory is not readable, or was deleted during the walk
+        return hash(frozenset(_files(Path(path))))
+    except OSError:
         return None
 
 
