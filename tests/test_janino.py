@@ -1,4 +1,4 @@
-"""The class of ours: compiled once, and a table's log that tells what Delta's own tells."""
+"""Our Java classes are compiled once, and a table's log tells what Delta's own tells."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ def spark_jars(monkeypatch, tmp_path):
 
 
 def test_it_is_compiled_once(spark_jars, tmp_path):
-    jar = janino.table_log(spark_jars)
+    jar = janino.compiled_classes(spark_jars)
     made = jar.stat()
     assert list((tmp_path / "jars").iterdir()) == [jar]
-    assert janino.table_log(spark_jars) == jar
+    assert janino.compiled_classes(spark_jars) == jar
     assert jar.stat() == made
     jar.write_bytes(b"")  # the disk has lost it
-    assert janino.table_log(spark_jars).stat().st_size == made.st_size
+    assert janino.compiled_classes(spark_jars).stat().st_size == made.st_size
 
 
 def test_another_source_is_another_jar(spark_jars, tmp_path, monkeypatch):
-    before = janino.table_log(spark_jars)
-    changed = tmp_path / janino.SOURCE.name
-    changed.write_text(janino.SOURCE.read_text().replace("deleted since", "gone since"))
-    monkeypatch.setattr(janino, "SOURCE", changed)
-    assert janino.table_log(spark_jars) != before
+    before = janino.compiled_classes(spark_jars)
+    local_files, table_log = janino.SOURCES
+    changed = tmp_path / table_log.name
+    changed.write_text(table_log.read_text().replace("deleted since", "gone since"))
+    monkeypatch.setattr(janino, "SOURCES", (local_files, changed))
+    assert janino.compiled_classes(spark_jars) != before
 
 
 def test_what_cannot_be_compiled_is_told(spark_jars, tmp_path, monkeypatch, golden):
-    broken = tmp_path / janino.SOURCE.name
+    broken = tmp_path / "TableLog.java"
     broken.write_text("package headrace; public class TableLog {")
-    monkeypatch.setattr(janino, "SOURCE", broken)
+    monkeypatch.setattr(janino, "SOURCES", (broken,))
     with pytest.raises(SetupError) as caught:
-        janino.table_log(spark_jars)
+        janino.compiled_classes(spark_jars)
     golden("janino/broken", str(caught.value).replace(str(tmp_path), "…"))
     assert list((tmp_path / "jars").iterdir()) == []
 

@@ -94,6 +94,18 @@ def test_arrivals_are_seen_behind_a_link_too(tmp_path: Path) -> None:
     assert arrivals(str(tmp_path / "data")) != before
 
 
+def test_links_are_followed_as_spark_follows_them(tmp_path: Path) -> None:
+    """Spark skips dangling links, and `headrace.LocalFiles` those to a directory above."""
+    write(tmp_path / "elsewhere" / "day=1" / "a.json")
+    write(tmp_path / "data" / "b.json")
+    links = {"day=2": "../elsewhere/day=1", "c.json": "b.json", "dangling": "nowhere", "up": "..", "self": "self"}
+    for name, target in links.items():
+        (tmp_path / "data" / name).symlink_to(target)
+    write(tmp_path / "checkpoint" / "sources" / "0" / "0", "v1")
+    assert behind([file_source(tmp_path / "data")], str(tmp_path / "checkpoint")) == 3
+    assert arrivals(str(tmp_path / "data")) is not None
+
+
 def test_a_list_of_very_many_files_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lag, "MOST", 20)
     write(tmp_path / "sources" / "0" / "9.compact", "v1\n" + "x" * 17)

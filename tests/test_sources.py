@@ -319,6 +319,27 @@ def test_a_header_with_other_names_stops_the_step_and_is_named(spark, tmp_path):
     assert "CSV header does not conform to the schema" in said
 
 
+def test_a_name_that_spark_reads_twice_stops_the_step_and_is_named(spark, tmp_path, monkeypatch):
+    """On the local engine `headrace.LocalFiles` reads such files once; elsewhere Spark doubles rows of other files."""
+    monkeypatch.setattr(sources.janino, "LOCAL_FILES", "another.FileSystem")
+    for name in ("report[1]", "report1"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"id": name, "n": 1}))
+
+    def read(name, **options):
+        rows = sources.open_input(spark, Read(source="it", schema_=PAIR), environment(it=files(tmp_path, **options)))
+        query = rows.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
+        with suppress(StreamingQueryException):
+            query.awaitTermination()
+        return query
+
+    step = Step(name="land", layer="bronze", reads={}, writes=[Sink(console=True)])
+    message = failures.step_error(step, read("refused_names").exception()).problems[0].message
+    assert "Spark would repeat rows" in message
+    assert "report%5B1%5D.json; set recursiveFileLookup: true" in message
+    assert read("recursive_names", recursiveFileLookup=True).exception() is None
+    assert sorted(row.id for row in spark.table("recursive_names").collect()) == ["report1", "report[1]"]
+
+
 def test_a_tables_options_that_cannot_be_are_named(spark, tmp_path):
     env = environment().model_copy(update={"tables": Tables(root=str(tmp_path))})
     spark.range(1).write.format("delta").save(str(tmp_path / "orders"))

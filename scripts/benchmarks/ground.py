@@ -18,7 +18,7 @@ import measure
 import pyspark
 from machine import REPOSITORY
 
-from headrace import jars
+from headrace import janino, jars
 from headrace_shop.sample import make_sample
 
 BY_HAND = Path(__file__).with_name("by_hand.py")
@@ -85,7 +85,8 @@ class Ground:
     @cached_property
     def class_path(self) -> str:
         """The jars that Headrace's own session has."""
-        return os.pathsep.join(str(jar) for jar in jars.spark_jars(pyspark.__version__))
+        found = jars.spark_jars(pyspark.__version__)
+        return os.pathsep.join(str(jar) for jar in [*found, janino.compiled_classes(found)])
 
     def sample(self, name: str, orders: int, **settings: Any) -> Path:
         """A directory with orders and customers, made once."""

@@ -97,7 +97,7 @@ def try_break(one: Break) -> str:
     """The name of the first test that failed; empty when none did."""
     with copied() as tree:
         package = "" if one.module.startswith("headrace_") else "headrace"
-        file = tree / "src" / package / f"{one.module}.py"
+        file = tree / "src" / package / (one.module if one.module.endswith(".java") else f"{one.module}.py")
         text = file.read_text()
         if text.count(one.old) != 1:
             raise SystemExit(f"Error: {one.module} holds {one.old!r} {text.count(one.old)} times\n  fix: breaks.toml")

@@ -35,7 +35,7 @@ class Jar:
 
 
 def spark_jars(spark_version: str, *, ivy_settings: Path | None = None) -> tuple[Path, ...]:
-    """The jars that this Spark needs for Delta, Kafka and local files; fetched when not there."""
+    """Return the jars that this Spark needs for Delta, Kafka and Avro; fetch those that the cache lacks."""
     return _ready(spark_lock(spark_version), ivy_settings)
 
 

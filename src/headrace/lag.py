@@ -25,12 +25,14 @@ def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
 
 
 def arrivals(place: str) -> int | None:
-    """A number that is another one when files have come or gone; None when it is no directory of this machine."""
+    """Return a number that changes when files come or go; None when it is not a readable local directory."""
     path = on_disk(place)
-    directory = Path(path)
-    if not path or _is_pattern(place) or not directory.is_dir():
+    if not path or _is_pattern(place):
         return None
-    return hash(frozenset(files_in(directory)))
+    try:
+        return hash(frozenset(files_in(Path(path))))
+    except OSError:
+        return None
 
 
 def is_long(checkpoint: str) -> bool:
@@ -65,10 +67,20 @@ def _offsets(read: Mapping[str, Mapping[str, int]], latest: Mapping[str, Mapping
 
 
 def files_in(directory: Path) -> Iterator[str]:
-    """Yield the files that Spark reads of a directory, those in directories below it included."""
-    for here, folders, names in os.walk(directory, followlinks=True):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        yield from (f"{here}/{name}" for name in names if not _is_hidden(name))
+    """Yield what Spark's listing finds: through links, but not through dangling ones or those that lead back up."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if _is_hidden(entry.name) or (entry.is_symlink() and not _is_followed(Path(entry))):
+                continue
+            if entry.is_dir():
+                yield from files_in(Path(entry))
+            else:
+                yield entry.path
+
+
+def _is_followed(link: Path) -> bool:
+    """Whether `headrace.LocalFiles` follows the link."""
+    return link.exists() and not link.parent.resolve().is_relative_to(link.resolve())
 
 
 def _is_hidden(name: str) -> bool:

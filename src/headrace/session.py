@@ -39,8 +39,8 @@ LOCAL = {
     "spark.databricks.delta.autoCompact.maxFileSize": "2097152",  # what has half of it is not merged again
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 hour",
     "spark.sql.adaptive.enabled": "false",
-    # No fork of chmod for each file.
-    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    # Hadoop's own class starts a chmod process for each file that it writes.
+    "spark.hadoop.fs.file.impl": janino.LOCAL_FILES,
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -212,7 +212,7 @@ def _local(engine: LocalEngine, directory: Path, *, short: bool, record: bool) -
     java.require_memory(engine.memory)
     scratch = directory / "scratch"
     found = jars.spark_jars(pyspark.__version__, ivy_settings=_path(engine.ivy_settings))
-    class_path = os.pathsep.join(str(jar) for jar in [*found, janino.table_log(found)])
+    class_path = os.pathsep.join(str(jar) for jar in [*found, janino.compiled_classes(found)])
     return {
         "spark.master": f"local[{engine.cores}]",
         "spark.driver.memory": engine.memory,

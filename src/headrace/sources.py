@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace import quality, secrets
+from headrace import janino, quality, secrets
 from headrace.config.judging import is_judged
-from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source
+from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source, on_disk
 from headrace.errors import ConfigurationError, DataError, HeadraceError, in_a_line
 from headrace.graph import resolve
 from headrace.records import CORRUPT, parse_json
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Else a file is skipped, without a word, that is a week older than the newest one which has been read (Spark 4.2.0).
 ALL_FILES = {"maxFileAge": "36500d"}
+GLOB = r"[{}\[\]*?\\]|%(7B|7D|5B|5D|3F|5C)"  # in a path, which is URL-encoded
 BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"  # as Spark's batch reader has it
 
 
@@ -42,6 +43,8 @@ def open_input(
                 _inferred(spark, source) if read.infer and isinstance(source, FileSource) else schema_of(spark, read)
             )
             frame = without_watermark(OPENERS[source.kind](spark, source, schema))
+            if isinstance(source, FileSource) and not _reads_names_exactly(spark, source):
+                frame = _without_glob_names(frame)
         except HeadraceError:
             raise
         except Exception as error:
@@ -103,6 +106,26 @@ def _unreadable(name: str, source: Source, error: Exception) -> DataError:
         where=place,
         fix="put the data there, or mend the source in the environment's file",
     )
+
+
+def _reads_names_exactly(spark: SparkSession, source: FileSource) -> bool:
+    """Whether a file name with glob characters is safe; see `_without_glob_names`."""
+    is_ours = spark.conf.get("spark.hadoop.fs.file.impl", "") == janino.LOCAL_FILES
+    recursive = str(source.options.get("recursiveFileLookup", "")).lower() == "true"  # lists each file once
+    return recursive or (is_ours and bool(on_disk(source.path)))
+
+
+def _without_glob_names(frame: DataFrame) -> DataFrame:
+    """Fail on rows of a file like `report[1].json`: Spark repeats the other files of its batch (4.1.0, 4.2.0)."""
+    from pyspark.sql import functions as F
+
+    position = F.col(quality.POSITION)
+    message = F.concat(
+        F.lit("Spark would repeat rows, because a file's path contains one of the characters {}[]*?\\: "),
+        position,
+        F.lit("; set recursiveFileLookup: true in the source's options (a new name is too late for this batch)"),
+    )
+    return frame.where(F.when(position.rlike(GLOB), F.raise_error(message)).otherwise(True))
 
 
 def schema_of(spark: SparkSession, read: Read) -> StructType | None:

@@ -1,0 +1,228 @@
+package headrace;
+
+import java.io.File;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileUtil;
+import org.apache.hadoop.fs.LocalFileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathFilter;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.permission.FsPermission;
+
+/**
+ * Hadoop's local file system without a child process for each file's permissions. Listings are sorted by name, and a
+ * name with glob characters means the file or directory of exactly that name when there is one.
+ */
+public class LocalFiles extends LocalFileSystem {
+    private static final String GLOB = "{}[]*?\\"; // the characters that make a path a glob pattern for Spark
+
+    public LocalFiles() {
+        super(new Disk());
+    }
+
+    /** Qualify the path; an existing file never looks like a glob pattern. */
+    @Override
+    public Path makeQualified(Path path) {
+        Path qualified = super.makeQualified(path);
+        return hasGlob(path) && pathToFile(path).isFile() ? new FilePath(qualified.toUri()) : qualified;
+    }
+
+    @Override
+    public FileStatus[] globStatus(Path pattern) throws IOException {
+        return super.globStatus(escaped(pattern));
+    }
+
+    @Override
+    public FileStatus[] globStatus(Path pattern, PathFilter filter) throws IOException {
+        return super.globStatus(escaped(pattern), filter);
+    }
+
+    /** Escape the leading names of a pattern that exist as they are written. */
+    private Path escaped(Path pattern) {
+        if (!hasGlob(pattern)) {
+            return pattern;
+        }
+        Path qualified = super.makeQualified(pattern);
+        StringBuilder text = new StringBuilder();
+        String literal = "";
+        boolean exists = true;
+        String[] names = qualified.toUri().getPath().split("/");
+        for (int i = 1; i < names.length; i++) {
+            literal = literal + "/" + names[i];
+            exists = exists && new File(literal).exists();
+            text.append("/").append(exists ? escaped(names[i]) : names[i]);
+        }
+        return new Path(qualified.toUri().getScheme(), qualified.toUri().getAuthority(), text.toString());
+    }
+
+    private static String escaped(String name) {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < name.length(); i++) {
+            text.append(GLOB.indexOf(name.charAt(i)) < 0 ? "" : "\\").append(name.charAt(i));
+        }
+        return text.toString();
+    }
+
+    private static boolean hasGlob(Path path) {
+        String text = path.toUri().getPath();
+        for (int i = 0; i < text.length(); i++) {
+            if (GLOB.indexOf(text.charAt(i)) >= 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * The path of one file, whose text has no glob characters. For each path of a batch that looks like a pattern,
+     * Spark reads all files of the batch once more (4.1, 4.2: DataSource.checkAndGlobPathIfNecessary).
+     */
+    private static class FilePath extends Path {
+        FilePath(URI uri) {
+            super(uri);
+        }
+
+        @Override
+        public String toString() {
+            StringBuilder text = new StringBuilder();
+            String name = super.toString();
+            for (int i = 0; i < name.length(); i++) {
+                char sign = name.charAt(i);
+                text.append(GLOB.indexOf(sign) < 0 ? String.valueOf(sign) : String.format("%%%02X", (int) sign));
+            }
+            return text.toString();
+        }
+    }
+
+    /** The files themselves, without checksums. */
+    private static class Disk extends RawLocalFileSystem {
+        private long blockSize;
+
+        @Override
+        public void initialize(URI uri, Configuration settings) throws IOException {
+            super.initialize(uri, settings);
+            blockSize = getDefaultBlockSize(new Path(uri));
+        }
+
+        /** Return what a path leads to, through symbolic links, with one call of the operating system. */
+        @Override
+        public FileStatus getFileStatus(Path path) throws IOException {
+            File file = pathToFile(path);
+            try {
+                BasicFileAttributes attributes = Files.readAttributes(file.toPath(), BasicFileAttributes.class);
+                Path qualified = new Path(file.getPath()).makeQualified(getUri(), getWorkingDirectory());
+                return new Status(attributes, blockSize, qualified);
+            } catch (AccessDeniedException error) {
+                throw error;
+            } catch (FileSystemException error) { // a dangling link, a link to itself or a file in place of a directory
+                throw (IOException) new FileNotFoundException("File " + path + " does not exist").initCause(error);
+            }
+        }
+
+        /** List a directory by name, without dangling links and without links to a directory above. */
+        @Override
+        public FileStatus[] listStatus(Path path) throws IOException {
+            FileStatus status = getFileStatus(path);
+            if (!status.isDirectory()) {
+                return new FileStatus[] {status};
+            }
+            File directory = pathToFile(path);
+            String[] names = FileUtil.list(directory);
+            Arrays.sort(names);
+            List<FileStatus> found = new ArrayList<FileStatus>(names.length);
+            for (int i = 0; i < names.length; i++) {
+                File file = new File(directory, names[i]);
+                try { // a Path of the name alone would read `a:b` as a scheme
+                    FileStatus child = getFileStatus(new Path(path, new Path(null, null, names[i])));
+                    if (!child.isDirectory() || !leadsUp(file, directory)) {
+                        found.add(child);
+                    }
+                } catch (FileNotFoundException error) { // skip a dangling link, and what was deleted since
+                    if (!(error.getCause() instanceof NoSuchFileException) && !Files.isSymbolicLink(file.toPath())) {
+                        throw error;
+                    }
+                }
+            }
+            return (FileStatus[]) found.toArray(new FileStatus[0]);
+        }
+
+        private static boolean leadsUp(File link, File directory) throws IOException {
+            try {
+                return Files.isSymbolicLink(link.toPath())
+                        && directory.toPath().toRealPath().startsWith(link.toPath().toRealPath());
+            } catch (NoSuchFileException error) {
+                return false;
+            }
+        }
+
+        @Override
+        public void setPermission(Path path, FsPermission permission) throws IOException {
+            String text = permission.getUserAction().SYMBOL + permission.getGroupAction().SYMBOL
+                    + permission.getOtherAction().SYMBOL;
+            try {
+                Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(text));
+            } catch (NoSuchFileException error) {
+                throw (IOException) new FileNotFoundException("File " + path + " does not exist").initCause(error);
+            }
+        }
+    }
+
+    /** A file's status, which reads owner, group and permissions when they are asked for: their names cost time. */
+    private static class Status extends FileStatus {
+        private boolean complete;
+
+        Status(BasicFileAttributes attributes, long blockSize, Path path) {
+            super(attributes.size(), attributes.isDirectory(), 1, blockSize, attributes.lastModifiedTime().toMillis(),
+                    attributes.lastAccessTime().toMillis(), null, null, null, path);
+        }
+
+        @Override
+        public FsPermission getPermission() {
+            complete();
+            return super.getPermission();
+        }
+
+        @Override
+        public String getOwner() {
+            complete();
+            return super.getOwner();
+        }
+
+        @Override
+        public String getGroup() {
+            complete();
+            return super.getGroup();
+        }
+
+        private synchronized void complete() {
+            if (complete) {
+                return;
+            }
+            complete = true;
+            File file = new File(getPath().toUri().getPath());
+            try {
+                PosixFileAttributes attributes =
+                        (PosixFileAttributes) Files.readAttributes(file.toPath(), PosixFileAttributes.class);
+                setPermission(FsPermission.valueOf("-" + PosixFilePermissions.toString(attributes.permissions())));
+                setOwner(attributes.owner().getName());
+                setGroup(attributes.group().getName());
+            } catch (IOException error) {
+                return; // deleted since: the defaults stay
+            }
+        }
+    }
+}
