@@ -109,7 +109,7 @@ def _own_wheel(into: Path) -> Path:
     if not (checkout / "pyproject.toml").is_file():
         return wheels.pack_installed(distribution("headrace"), into)
     with tempfile.TemporaryDirectory() as place:
-        return wheels.name_after_content(wheels.build_wheel(checkout, Path(place)), into)
+        return wheels.name_after_content(wheels.build_wheel(checkout, Path(place)).file, into)
 
 
 def _write(bundle: Path, name: str, wheel: Path) -> None:
