@@ -88,7 +88,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Local
 
     with LocalWorkspace(tmp_path / "workspace", execute=False, restart_delay=0.01) as running:
         monkeypatch.setenv("DATABRICKS_HOST", running.url)
-        monkeypatch.setenv("DATABRICKS_TOKEN", "alice")
+        monkeypatch.setenv("DATABRICKS_TOKEN", running.token_for("alice"))
         yield running
 
 

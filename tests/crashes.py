@@ -52,9 +52,9 @@ class Ground:
     after: list[str] = field(default_factory=list)  # the calls of a deployment that nothing happens to
 
 
-def client(root: str, url: str) -> None:
+def client(root: str, url: str, token: str) -> None:
     """What `headrace deploy --yes` does, in a process of its own."""
-    os.environ.update(DATABRICKS_HOST=url, DATABRICKS_TOKEN="alice")
+    os.environ.update(DATABRICKS_HOST=url, DATABRICKS_TOKEN=token)
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123
     from headrace.cli import main
 
@@ -64,7 +64,8 @@ def client(root: str, url: str) -> None:
 def deploy(bundle: Path, workspace: LocalWorkspace, crash: Crash | None = None) -> int | None:
     """Runs the client; its exit code, negative when it was killed."""
     workspace.faults.reset()
-    process: BaseProcess = FORKS.Process(target=client, args=(str(bundle), workspace.url))
+    login = (workspace.url, workspace.token_for("alice"))
+    process: BaseProcess = FORKS.Process(target=client, args=(str(bundle), *login))
     if crash is not None:
         if crash.when == "before":
             workspace.faults.before(crash.number)
@@ -100,7 +101,7 @@ def served(ground: Ground) -> Iterator[LocalWorkspace]:
         if ground.workspace.exists():
             shutil.copytree(ground.workspace, directory)
         with LocalWorkspace(directory, execute=False, restart_delay=0.01) as workspace:
-            known = {"DATABRICKS_HOST": workspace.url, "DATABRICKS_TOKEN": "alice"}
+            known = {"DATABRICKS_HOST": workspace.url, "DATABRICKS_TOKEN": workspace.token_for("alice")}
             with patch.dict(os.environ, known):
                 yield workspace
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import zipfile
 
 import pytest
 
+from deployments import write_tiny
 from headrace import release
 from headrace.errors import ConfigurationError, DataError, SetupError
 from processes import copy_tree
@@ -74,6 +76,102 @@ def test_a_dirty_tree_is_told_apart(tree):
     git(root, "commit", "-qm", "more")
     assert release.build(root).manifest.dirty is False
     assert release.find(root, clean.id).manifest.commit != clean.commit
+
+
+@pytest.fixture(params=[True, False], ids=["in git", "outside of git"])
+def small(request, tmp_path):
+    """A small bundle; what a test adds is committed too, if it is in git."""
+    root = write_tiny(tmp_path / "tiny")
+    if not request.param:
+        shutil.rmtree(root / ".git")
+
+    def add(**files):
+        for name, content in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        if request.param and files:
+            git(root, "add", "-A", "-f", "--", *files)
+            git(root, "commit", "-qm", "more")
+        return root
+
+    return add
+
+
+def packed(built):
+    """All paths of a release, and of the bundle's own wheel in it."""
+    (wheel,) = (path for path in built.manifest.wheels if path.startswith("wheels/tiny-"))
+    with zipfile.ZipFile(built.directory / wheel) as archive:
+        return {*built.manifest.files, *(f"wheel/{name}" for name in archive.namelist())}
+
+
+def test_hidden_files_are_not_packed(small):
+    hidden = ("conf/.env", "conf/.old/a.yml", "resources/.b.yml", "src/tiny/.env", "src/tiny/.data/c.json")
+    built = release.build(small(**dict.fromkeys((*hidden, "vendor/.d.whl", "src/tiny/e.json"), "x")))
+    assert "wheel/tiny/e.json" in packed(built)
+    assert not [path for path in packed(built) if path.startswith(".") or "/." in path]
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["conf/a.yml", "resources/a", "src/tiny/a", "vendor/a.whl", "databricks.yml", "runtime.lock", "pyproject.toml"],
+)
+def test_a_link_that_leads_out_of_the_bundle_is_refused(small, tmp_path, link):
+    root, outside = small(), tmp_path / "outside"
+    outside.write_text("root:x\n")
+    (root / link).parent.mkdir(exist_ok=True)
+    (root / link).unlink(missing_ok=True)
+    (root / link).symlink_to(outside)
+    for build in (release.build, release.current):
+        with pytest.raises(ConfigurationError) as error:
+            build(root)
+        assert [problem.message for problem in error.value.problems] == [
+            f"link {link} leads out of the bundle, to {outside}"
+        ]
+    assert not list((root / "dist").glob("releases/*"))
+
+
+def test_links_inside_the_bundle_are_packed_as_what_they_lead_to(small):
+    root = small(**{"shared/a.yml": "a: 1\n"})
+    for link in ("conf/more", "resources/more", "src/tiny/more"):
+        (root / link).symlink_to(root / "shared")
+    built = release.build(root)
+    assert {"conf/more/a.yml", "resources/more/a.yml", "wheel/tiny/more/a.yml"} <= packed(built)
+    assert not any(path.is_symlink() for path in built.directory.rglob("*"))
+
+
+CREDENTIALS = ("conf/tls.key", "resources/my_Secrets.txt", "src/tiny/certs/a.pem", "src/tiny/creds.json")
+
+
+def test_files_that_look_like_credentials_are_packed_only_if_allowed(small):
+    others = ("src/tiny/secrets.py", "vendor/secrets-1.0-py3-none-any.whl", "creds.json", "tests/a.pem")
+    root = small(**dict.fromkeys((*CREDENTIALS, *others), ""))
+    with pytest.raises(ConfigurationError) as error:
+        release.build(root)
+    assert [problem.message for problem in error.value.problems] == [
+        f"{x} looks like a credential" for x in CREDENTIALS
+    ]
+    assert list((root / "dist" / "releases").iterdir()) == []
+
+    with pytest.raises(ConfigurationError) as error:
+        release.build(root, allowed=["conf", "creds.json", "conf/tls.ke", "src/tiny/*", *CREDENTIALS[2:]])
+    assert len(error.value.problems) == 2
+
+    asked = []
+    built = release.build(root, allowed=[f"./{CREDENTIALS[0]}"], confirm=lambda files: asked.append(files) or True)
+    assert asked == [list(CREDENTIALS[1:])]
+    assert {"conf/tls.key", "wheel/tiny/certs/a.pem", "wheel/tiny/creds.json"} <= packed(built)
+    assert release.build(root, allowed=[str(root / path) for path in CREDENTIALS]).id == built.id
+
+
+def test_a_link_that_appears_later_is_noticed(tmp_path):
+    root = write_tiny(tmp_path / "tiny")
+    (root / "notes.txt").write_text("not committed, like the link")
+    first = release.current(root)
+    assert release.current(root).id == first.id
+    (root / "src" / "tiny" / "link").symlink_to(tmp_path)
+    with pytest.raises(ConfigurationError, match="leads out of the bundle"):
+        release.current(root)
 
 
 def test_every_byte_is_verified(tree):

@@ -40,7 +40,7 @@ def tree(tmp_path):
 def named(root):
     for place in ("built", "named"):
         (root / place).mkdir()
-    return wheels.name_after_content(wheels.build_wheel(root, root / "built"), root / "named")
+    return wheels.name_after_content(wheels.build_wheel(root, root / "built").file, root / "named")
 
 
 def digest(file):
@@ -111,6 +111,97 @@ def test_a_wheel_that_cannot_be_built_says_why(tree, project, error, message):
     with pytest.raises(error, match=message) as caught:
         named(tree("one", project=project))
     assert caught.value.problems[0].fix
+
+
+SETUPTOOLS = """\
+[build-system]
+requires = ["setuptools"]
+[project]
+name = "small-shop"
+version = "1.2.0"
+[tool.setuptools]
+package-data = {small_shop = ["*", "**/*", ".*", "**/.*"]}
+"""
+
+
+@pytest.fixture(params=[PROJECT, SETUPTOOLS], ids=["hatchling", "setuptools"])
+def project(request):
+    """Return the pyproject.toml of a bundle; older versions of setuptools need a second package to build wheels."""
+    if request.param is SETUPTOOLS:
+        pytest.importorskip("setuptools", minversion="70.1")
+    return request.param
+
+
+@pytest.mark.parametrize("versioned", [False, True], ids=["outside of git", "in git"])
+def test_hidden_files_are_not_in_the_wheel(tree, project, versioned):
+    root = tree("one", project=project)
+    package = root / "src" / "small_shop"
+    for name in (".env", "data/.cache/a.json", "data/.b.json", "data/c.json"):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text("{}")
+    if versioned:
+        subprocess.run(["git", "init", "-q", root], check=True)
+        subprocess.run(["git", "-C", root, "add", "-A", "-f"], check=True)
+    wheel = named(root)
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (record,) = (archive.read(name).decode() for name in names if name.endswith("/RECORD"))
+    assert [name for name in names if "dist-info" not in name] == ["small_shop/__init__.py", "small_shop/data/c.json"]
+    assert ".env" not in record and "/." not in record
+
+
+def test_a_link_that_leads_out_of_the_bundle_is_not_in_the_wheel(tree, tmp_path, project):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "passwords.txt").write_text("root:x\n")
+    for number, target in enumerate(("outside", "outside/passwords.txt")):
+        root = tree(f"tree{number}", project=project)
+        (root / "src" / "small_shop" / "link.txt").symlink_to(tmp_path / target)
+        with pytest.raises(ConfigurationError, match=r"link src/small_shop/link\.txt leads out of the bundle") as error:
+            named(root)
+        assert error.value.problems[0].message.endswith(f"to {tmp_path / target}")
+
+
+def test_a_link_that_the_wheel_does_not_need_may_lead_anywhere(tree, tmp_path):
+    root = tree("one")
+    (root / "data").symlink_to(tmp_path)
+    assert named(root)
+
+
+def test_each_file_of_the_wheel_is_known_by_its_path_in_the_bundle(tree, tmp_path, project):
+    root = tree("one", project=project)
+    package = root / "src" / "small_shop"
+    (root / "certs").mkdir()
+    (package / "data").mkdir()
+    for path in (
+        package / "creds.json",
+        package / "data" / "creds.json",
+        root / "certs" / "a.pem",
+        root / "creds.json",
+    ):
+        path.write_text(str(path))
+    (package / "certs").symlink_to("../../certs")
+    for name in ("first", "second"):  # setuptools does not copy a file again that did not change
+        (tmp_path / name).mkdir()
+        sources = wheels.build_wheel(root, tmp_path / name).sources
+        assert [source for source in sources if source.endswith((".json", ".pem"))] == [
+            "src/small_shop/certs/a.pem",
+            "src/small_shop/creds.json",
+            "src/small_shop/data/creds.json",
+        ]
+
+
+def test_a_file_that_is_packed_under_another_name_is_known_by_its_own(tree):
+    renamed = '[tool.hatch.build.targets.wheel.force-include]\n"tls.key" = "small_shop/data.bin"\n'
+    root = tree("one", project=f'{PROJECT}[tool.hatch.build.targets.wheel]\npackages = ["src/small_shop"]\n{renamed}')
+    (root / "tls.key").write_text("k")
+    (root / "built").mkdir()
+    assert "tls.key" in wheels.build_wheel(root, root / "built").sources
+
+
+def test_a_generated_file_is_known_by_its_path_in_the_wheel(tree):
+    root = tree("one")
+    (root / "built").mkdir()
+    assert "small_shop-1.2.0.dist-info/METADATA" in wheels.build_wheel(root, root / "built").sources
 
 
 def test_a_bundle_without_pyproject_has_no_wheel(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from typing import Any
+from typing import IO, Any
 
 from databricks.sdk import WorkspaceClient
 from databricks.sdk.service.jobs import Run
@@ -34,6 +34,13 @@ def job(*keys: str, name: str = "orders", **settings: Any) -> dict[str, Any]:
 def continuous(*keys: str, paused: bool = False, **settings: Any) -> dict[str, Any]:
     """A job that always runs."""
     return job(*keys, continuous={"pause_status": "PAUSED" if paused else "UNPAUSED"}, **settings)
+
+
+def printed_client(output: IO[str]) -> WorkspaceClient:
+    """Return a client with the host and the token that `headrace workspace` printed."""
+    lines = [output.readline() for _ in range(5)]
+    exports = dict(line.removeprefix("  export ").strip().split("=") for line in lines if "export" in line)
+    return WorkspaceClient(host=exports["DATABRICKS_HOST"], token=exports["DATABRICKS_TOKEN"], auth_type="pat")
 
 
 def create(client: WorkspaceClient, definition: dict[str, Any]) -> int:

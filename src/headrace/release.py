@@ -11,24 +11,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headrace import __version__, wheels
+from headrace import __version__, packing, wheels
 from headrace.errors import ConfigurationError, DataError, Problem
 from headrace.graph import find_mistakes
 
 CARRIED = ("conf", "resources", "databricks.yml")
 LOCK, REQUIREMENTS, MANIFEST = "runtime.lock", "requirements.txt", "manifest.json"
+PROJECT = "pyproject.toml"
 CURRENT = ".release.json"  # in dist: which tree the last release was built of
 DIGITS = 12  # of an id
+PACKING = 2  # raised when a release packs other files of the same tree: older ones are then built again
+Confirm = Callable[[Sequence[str]], bool]
 
 
 @dataclass(frozen=True)
@@ -70,16 +74,27 @@ class Release:
         return self.manifest.id
 
 
-def build(root: Path) -> Release:
-    """Builds the tree's release; one of the same content that is there already is the same release."""
+def refuse(credentials: Sequence[str]) -> bool:
+    """Answer for callers who cannot ask: pack nothing that looks like a credential."""
+    return False
+
+
+def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = refuse) -> Release:
+    """Build the release of the tree; an existing one with the same content is the same release.
+
+    Files that look like a credential are packed only if they are in `allowed` or `confirm` returns true for them.
+    """
     _require_lock(root)
+    own = _own_files(root)
     beside = root / "dist" / "releases"
     beside.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=beside) as place:
         content = Path(place) / "content"
         (content / "wheels").mkdir(parents=True)
-        wheels.name_after_content(wheels.build_wheel(root, Path(place)), content / "wheels")
-        for vendored in sorted((root / "vendor").glob("*.whl")):
+        wheel = wheels.build_wheel(root, Path(place))
+        _require_allowed(root, [*own, *wheel.sources], allowed, confirm)
+        wheels.name_after_content(wheel.file, content / "wheels")
+        for vendored in _vendored(root):
             shutil.copyfile(vendored, content / "wheels" / vendored.name)
         shutil.copyfile(root / LOCK, content / REQUIREMENTS)
         for name in CARRIED:
@@ -96,18 +111,19 @@ def build(root: Path) -> Release:
     return Release(there, manifest)
 
 
-def current(root: Path) -> Release:
-    """The release of the tree as it is; built, unless the last one was built of exactly this tree."""
+def current(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = refuse) -> Release:
+    """Return the release of the tree as it is; build it unless the last one was built from exactly this tree."""
     stamp, tree = root / "dist" / CURRENT, _tree(root)
     with suppress(OSError, ValueError):
         told = json.loads(stamp.read_text())
         found = next((one for one in releases(root) if tree and told == {"tree": tree, "id": one.id}), None)
         if found is not None and not verify(found):
             return found
+    _own_files(root)  # a link that leads out of the bundle is not to be read as configuration
     problems = find_mistakes(root).problems
     if problems:  # a release of a bundle that cannot run is of no use
         raise ConfigurationError.of(problems)
-    built = build(root)
+    built = build(root, allowed=allowed, confirm=confirm)
     stamp.write_text(json.dumps({"tree": tree, "id": built.id}))
     return built
 
@@ -178,9 +194,26 @@ def _require_lock(root: Path) -> None:
         )
 
 
+def _own_files(root: Path) -> list[str]:
+    """Return what a release copies from the tree, beside wheels; raise for links that cannot be packed."""
+    packing.list_files(root, (file.relative_to(root).as_posix() for file in _vendored(root)))
+    return packing.list_files(root, (*CARRIED, LOCK, PROJECT))
+
+
+def _vendored(root: Path) -> list[Path]:
+    return [file for file in sorted((root / "vendor").glob("*.whl")) if not packing.is_hidden(file.name)]
+
+
+def _require_allowed(root: Path, paths: Sequence[str], allowed: Collection[str], confirm: Confirm) -> None:
+    accepted = {os.path.relpath(root / path, root) for path in allowed}
+    found = [path for path in packing.find_credentials(root, paths) if path not in accepted]
+    if found and not confirm(found):
+        packing.require_allowed(root, found)
+
+
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", packing.CACHE))
     elif source.is_file():
         shutil.copyfile(source, target)
 
@@ -203,8 +236,10 @@ def _tree(root: Path) -> str:
         return ""
     files = {root / path for path in listed.split("\0") if path}
     files |= {file for name in (*CARRIED, "vendor") for file in (root / name).rglob("*")} | {root / CARRIED[-1]}
-    digest = hashlib.sha256(repr((__version__, sys.version_info, _commit(root))).encode())
+    digest = hashlib.sha256(repr((__version__, PACKING, sys.version_info, _commit(root))).encode())
     for file in sorted(files):
+        if file.is_symlink():  # one to a directory packs the files in it
+            digest.update(f"{file.relative_to(root)} -> {file.readlink()}\n".encode())
         if file.is_file():
             digest.update(f"{file.relative_to(root)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()

@@ -4,6 +4,7 @@ templates/ holds each file under the name that it will have, followed by `.templ
     @NAME@       is the bundle's name, and so its package's, its pipeline's and its job's
     @VERSION@    the version of the wheel in vendor/
     @SHA256@     the hash of that wheel
+    @DOT@        a dot: a wheel holds no hidden files
 """
 
 from __future__ import annotations
@@ -108,12 +109,12 @@ def _own_wheel(into: Path) -> Path:
     if not (checkout / "pyproject.toml").is_file():
         return wheels.pack_installed(distribution("headrace"), into)
     with tempfile.TemporaryDirectory() as place:
-        return wheels.name_after_content(wheels.build_wheel(checkout, Path(place)), into)
+        return wheels.name_after_content(wheels.build_wheel(checkout, Path(place)).file, into)
 
 
 def _write(bundle: Path, name: str, wheel: Path) -> None:
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    meant = {"@NAME@": name, "@VERSION@": wheel.name.split("-")[1], "@SHA256@": digest}
+    meant = {"@NAME@": name, "@VERSION@": wheel.name.split("-")[1], "@SHA256@": digest, "@DOT@": "."}
 
     def put_in(text: str) -> str:
         return re.sub("|".join(meant), lambda found: meant[found[0]], text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -11,17 +12,28 @@ import tomllib
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import Distribution
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
+from headrace import packing
 from headrace.errors import ConfigurationError, SetupError
 
-HOOK = "import sys, importlib; print(importlib.import_module(sys.argv[1]).build_wheel(sys.argv[2]))"
 OF_INSTALLERS = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")
 
 
-def build_wheel(root: Path, into: Path) -> Path:
-    """The wheel of the bundle's pyproject.toml, made by the build backend that it names."""
+@dataclass(frozen=True)
+class Built:
+    """A wheel, and the files of the bundle that it was built from."""
+
+    file: Path
+    sources: tuple[str, ...]
+
+
+def build_wheel(root: Path, into: Path) -> Built:
+    """Build the wheel of the bundle's pyproject.toml with the build backend that it names."""
     project = root / "pyproject.toml"
     if not project.is_file():
         raise ConfigurationError(
@@ -30,13 +42,15 @@ def build_wheel(root: Path, into: Path) -> Path:
     told = tomllib.loads(project.read_text())
     backend = told.get("build-system", {}).get("build-backend", "setuptools.build_meta")
     done = subprocess.run(
-        [sys.executable, "-c", HOOK, backend, str(into)],
+        [sys.executable, "-m", "headrace.backend", backend, str(into)],
         cwd=root,
-        env={**os.environ, "SOURCE_DATE_EPOCH": "1580601600"},
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1580601600", "DIST_EXTRA_CONFIG": str(_setuptools_config(into))},
         capture_output=True,
         text=True,
         check=False,
     )
+    report = _report(done.stdout)
+    packing.list_files(root, filter(None, [report["refused"]]))
     if done.returncode:
         module = backend.partition(".")[0]
         missing = f"No module named '{module}'" in done.stderr
@@ -46,11 +60,11 @@ def build_wheel(root: Path, into: Path) -> Path:
             where=str(project),
             fix=f"pip install {module}" if missing else "correct pyproject.toml or what it names",
         )
-    return into / done.stdout.strip().splitlines()[-1]
+    return Built(into / report["name"], _sources(into / report["name"], report["read"]))
 
 
 def name_after_content(wheel: Path, into: Path) -> Path:
-    """The wheel once more, its version followed by the hash of what it holds: 1.2.0 becomes 1.2.0+g1a2b3c4d."""
+    """Copy the wheel without hidden files; its version gets the hash of its content: 1.2.0 becomes 1.2.0+g1a2b3c4d."""
     name, version, *tags = wheel.stem.split("-")
     if "+" in version:
         raise ConfigurationError(
@@ -58,7 +72,7 @@ def name_after_content(wheel: Path, into: Path) -> Path:
             where="pyproject.toml",
             fix="leave it to the release, which puts the content's hash there",
         )
-    files = dict(_files(wheel))
+    files = {path: content for path, content in _files(wheel) if not packing.is_hidden(path)}
     digest = hashlib.sha256()
     for path, content in sorted(files.items()):
         if not path.endswith(".dist-info/RECORD"):
@@ -92,6 +106,44 @@ def pack_installed(distribution: Distribution, into: Path) -> Path:
     packed = into / f"{about.removesuffix('.dist-info')}-{tag}.whl"
     _write(packed, files)
     return packed
+
+
+def _setuptools_config(into: Path) -> Path:
+    """Write a file that keeps the working copy of setuptools out of the bundle: deleted files stay in it."""
+    config = into / "setuptools.cfg"
+    config.write_text(f"[build]\nbuild_base = {into / 'build'}\n")
+    return config
+
+
+def _report(output: str) -> dict[str, Any]:
+    """Return what headrace.backend reported; the backend may have printed more before, and killed the process."""
+    last = output.strip().rpartition("\n")[2]
+    report: dict[str, Any] = (
+        json.loads(last) if last.startswith('{"name": ') else {"name": "", "read": [], "refused": ""}
+    )
+    return report
+
+
+def _sources(wheel: Path, read: list[str]) -> tuple[str, ...]:
+    """Return the path in the bundle of each file in the wheel, and of those that were packed under another name.
+
+    A file that the backend generated keeps its path in the wheel.
+    """
+    packed = [path for path, _ in _files(wheel) if not packing.is_hidden(path)]
+    names = {Path(path).name for path in packed}
+    others = (path for path in read if Path(path).name not in names)
+    return tuple(sorted({*(_source(path, read) for path in packed), *others}))
+
+
+def _source(packed: str, read: list[str]) -> str:
+    """Return the file of the same name whose path ends most like the packed one's; setuptools reads its copies too."""
+
+    def likeness(path: str) -> tuple[int, int]:
+        pairs = zip(reversed(Path(path).parts), reversed(Path(packed).parts), strict=False)
+        return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs))), -len(path)
+
+    same = (path for path in read if Path(path).name == Path(packed).name)
+    return max(same, key=likeness, default=packed)
 
 
 def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:

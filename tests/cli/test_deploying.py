@@ -114,6 +114,16 @@ def test_nothing_is_changed_without_an_answer(headrace, tiny):
     assert tiny.state().serial == 0
 
 
+@pytest.mark.parametrize("command", [("plan",), ("deploy", "--yes")])
+def test_yes_does_not_allow_credentials(headrace, tiny, command):
+    (tiny.root / "conf" / "tls.key").write_text("k")
+    refused = headrace(*command, "--env", "staging", code=1)
+    assert "conf/tls.key looks like a credential" in refused.stderr
+    assert "--allow-file conf/tls.key" in refused.stderr
+    assert tiny.state().serial == 0
+    headrace(*command, "--env", "staging", "--allow-file", "conf/tls.key")
+
+
 @pytest.mark.parametrize(
     ("environment", "typed", "done"),
     [("staging", "y\n", True), ("staging", "\n", False), ("prod", "y\n", False), ("prod", "prod\n", True)],

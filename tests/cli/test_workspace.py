@@ -11,7 +11,7 @@ from pathlib import Path
 
 from databricks.sdk import WorkspaceClient
 
-from workspaces import create, job
+from workspaces import create, job, printed_client
 
 
 @contextmanager
@@ -25,11 +25,8 @@ def serve(directory: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def started(service: subprocess.Popen[str]) -> WorkspaceClient:
-    """Reads what it says of itself, as a user would; a client for it."""
     assert service.stdout is not None
-    lines = [service.stdout.readline() for _ in range(5)]
-    said = dict(line.split("#")[0].removeprefix("  export ").strip().split("=") for line in lines if "export" in line)
-    return WorkspaceClient(host=said["DATABRICKS_HOST"], token=said["DATABRICKS_TOKEN"], auth_type="pat")
+    return printed_client(service.stdout)
 
 
 def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:

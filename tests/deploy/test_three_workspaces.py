@@ -45,13 +45,13 @@ variables:
 targets:
   dev:
     mode: development
-    workspace: {{host: "{dev}"}}
+    workspace: {{host: "{dev}", profile: dev}}
     variables: {{user: "${{workspace.current_user.short_name}}"}}
   staging:
-    workspace: {{host: "{staging}", root_path: /Workspace/Shared/shop}}
+    workspace: {{host: "{staging}", profile: staging, root_path: /Workspace/Shared/shop}}
   prod:
     mode: production
-    workspace: {{host: "{prod}", root_path: /Workspace/Shared/shop}}
+    workspace: {{host: "{prod}", profile: prod, root_path: /Workspace/Shared/shop}}
     run_as: {{service_principal_name: 11111111-2222-3333-4444-555555555555}}
 """
 
@@ -109,12 +109,16 @@ class Company:
 @pytest.fixture
 def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Company]:
     bundle = copy_tree(tmp_path / "bundle")
-    monkeypatch.setenv("DATABRICKS_TOKEN", "alice")
-    monkeypatch.delenv("DATABRICKS_HOST", raising=False)
+    for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     make_sample(tmp_path / "data", orders=300, customers=20, files=6, pace=10, mix=CLEAN)
     with ExitStack() as stack:
         workspaces = {name: stack.enter_context(LocalWorkspace(tmp_path / name, restart_delay=0.1)) for name in NAMES}
         hosts = {name: workspace.url for name, workspace in workspaces.items()}
+        tokens = {name: workspace.token_for("alice") for name, workspace in workspaces.items()}
+        profiles = (f"[{name}]\nhost = {hosts[name]}\ntoken = {tokens[name]}\n" for name in NAMES)
+        (tmp_path / "databrickscfg").write_text("".join(profiles))
+        monkeypatch.setenv("DATABRICKS_CONFIG_FILE", str(tmp_path / "databrickscfg"))
         (bundle / "databricks.yml").write_text(DATABRICKS.format(**hosts))
         for name in NAMES:
             person, user = ("_${user}", "{required: true}") if name == "dev" else ("", "everybody")

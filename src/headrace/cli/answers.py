@@ -1,9 +1,9 @@
-"""Asks the user before an environment is changed; where nobody is there, options are the answers."""
+"""Asks the user before an environment is changed or a credential is packed; options answer without a terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -37,6 +37,16 @@ def deletes(made: Plan, named: Collection[str]) -> set[str]:
     others = [job.key for job in made.jobs if job.takes_away and job.key not in named]
     asked = others if _is_somebody_there() else []
     return {*named, *(key for key in asked if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
+
+
+def may_pack(credentials: Sequence[str]) -> bool:
+    """Ask whether a release may pack these files; without a terminal it may not, and --yes is no answer."""
+    if not _is_somebody_there():
+        return False
+    click.echo("These files look like credentials:", err=True)
+    for path in credentials:
+        click.echo(f"  {path}", err=True)
+    return click.confirm("Pack them into the release?", err=True)
 
 
 def _is_somebody_there() -> bool:

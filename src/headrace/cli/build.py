@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli import options
+from headrace.cli import answers, options
 
 if TYPE_CHECKING:
     from headrace.release import Release
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--check", "checked", metavar="ID", help="Build nothing; verify every byte of that release.")
+@options.allow_file
 @options.root
 @options.facts
-def build(checked: str | None, start: Path, as_json: bool) -> None:
+def build(checked: str | None, allowed: tuple[str, ...], start: Path, as_json: bool) -> None:
     """Build a release.
 
     It holds the bundle's wheel, the requirements, conf, resources and databricks.yml, under dist/releases, named by
-    the hash of its content: the same tree gives the same release.
+    the hash of its content: the same tree gives the same release. Hidden files are left out. A link that leads out of
+    the bundle is refused. Files that look like a credential (*.pem, *.key, and data files named cred* or *secret*) are
+    packed only if you confirm it, or name them with --allow-file.
     """
     from headrace import release
     from headrace.config.load import find_root
@@ -33,7 +36,7 @@ def build(checked: str | None, start: Path, as_json: bool) -> None:
         found = release.find(root, checked)
         release.require_whole(found)
     else:
-        found = release.current(root)
+        found = release.current(root, allowed=allowed, confirm=answers.may_pack)
     if as_json:
         click.echo(json.dumps({**asdict(found.manifest), "directory": str(found.directory)}, indent=2))
         return

@@ -46,9 +46,18 @@ def applying(function: F) -> F:
     "--save", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it, for deploy --plan."
 )
 @click.option("--exit-code", is_flag=True, help=f"Exit with {CHANGES} when something would change.")
+@options.allow_file
 @options.root
 @options.facts
-def plan(environment: str, wanted: str | None, save: Path | None, exit_code: bool, start: Path, as_json: bool) -> None:
+def plan(
+    environment: str,
+    wanted: str | None,
+    save: Path | None,
+    exit_code: bool,
+    allowed: tuple[str, ...],
+    start: Path,
+    as_json: bool,
+) -> None:
     """Show what a deployment would change.
 
     Nothing is changed and nothing is uploaded. The tree's release is built when it is not yet.
@@ -56,7 +65,7 @@ def plan(environment: str, wanted: str | None, save: Path | None, exit_code: boo
     from headrace.deploy import look
     from headrace.deploy.ledger import Ledger
 
-    release, place = _open(start, environment, wanted)
+    release, place = _open(start, environment, wanted, allowed)
     made = look.plan(release, place, Ledger(place).read())
     if save is not None:
         save.write_text(made.text())
@@ -75,9 +84,17 @@ def plan(environment: str, wanted: str | None, save: Path | None, exit_code: boo
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="That very plan.",
 )
+@options.allow_file
 @applying
 @options.root
-def deploy(environment: str, wanted: str | None, planned: Path | None, start: Path, **given: Any) -> None:
+def deploy(
+    environment: str,
+    wanted: str | None,
+    planned: Path | None,
+    allowed: tuple[str, ...],
+    start: Path,
+    **given: Any,
+) -> None:
     """Deploy a release.
 
     It builds the tree's release when it is not yet, shows the plan, asks, and carries that very plan out. After a crash
@@ -91,7 +108,7 @@ def deploy(environment: str, wanted: str | None, planned: Path | None, start: Pa
     saved = Plan.saved(planned) if planned else None
     if saved is not None:
         environment, wanted = saved.environment, saved.release
-    release, place = _open(start, environment, wanted)
+    release, place = _open(start, environment, wanted, allowed)
     made = look.plan(release, place, Ledger(place).read())
     if saved is not None:
         require_same(saved, made)
@@ -180,14 +197,14 @@ def destroy(environment: str, drain: float, within: float, break_lock: bool, yes
 # ── What they have in common ──────────────────────────────────────────────────────────────────────────
 
 
-def _open(start: Path, environment: str, wanted: str | None) -> tuple[Release, Place]:
+def _open(start: Path, environment: str, wanted: str | None, allowed: tuple[str, ...]) -> tuple[Release, Place]:
     from headrace import release
     from headrace.config.load import find_root
     from headrace.deploy.place import open_place
 
     root = find_root(start)
     if wanted is None:
-        return release.current(root), open_place(root, environment)
+        return release.current(root, allowed=allowed, confirm=answers.may_pack), open_place(root, environment)
     found = release.find(root, wanted)
     release.require_whole(found)
     return found, open_place(root, environment)

@@ -47,6 +47,13 @@ root = click.option(
     help="The bundle, or a directory in it; without it, this directory.",
 )
 yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+allow_file = click.option(
+    "--allow-file",
+    "allowed",
+    metavar="PATH",
+    multiple=True,
+    help="Pack this file although it looks like a credential: a path in the bundle. Can be repeated.",
+)
 break_lock = click.option("--break-lock", is_flag=True, help="Take the lock from whoever holds it.")
 
 

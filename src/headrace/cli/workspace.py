@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -25,19 +24,15 @@ import click
 def workspace(directory: Path, port: int, verbose: bool) -> None:
     """Serve a Databricks workspace on this machine.
 
-    Jobs deployed to it run their wheels with local Spark. It answers on 127.0.0.1 only, until Ctrl-C.
+    Jobs deployed to it run their wheels with local Spark. It answers on 127.0.0.1 only, until Ctrl-C, and accepts only
+    the token that it prints. Each start makes a new token.
     """
     from headrace.testing.workspace import LocalWorkspace
 
-    signal.signal(signal.SIGTERM, _interrupt)  # ends like Ctrl-C, with its runs
     with LocalWorkspace(directory, port, watch=click.echo if verbose else None) as running:
         click.echo(f"workspace: {running.url}, kept in {directory}")
         click.echo("in another terminal:")
         click.echo(f"  export DATABRICKS_HOST={running.url}")
-        click.echo(f"  export DATABRICKS_TOKEN={running.token}  # the token is the name of the user")
+        click.echo(f"  export DATABRICKS_TOKEN={running.token}")
         click.echo("Ctrl-C ends it and the runs in it")
         signal.pause()
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt

@@ -8,11 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from databricks.sdk import WorkspaceClient
 
 from headrace.testing.workspace import LocalWorkspace
 from processes import wait_until
-from workspaces import WHEEL, continuous, create, end_of, job, put_wheel, start, state, task_of, tiny_wheel
+from workspaces import (
+    WHEEL,
+    continuous,
+    create,
+    end_of,
+    job,
+    printed_client,
+    put_wheel,
+    start,
+    state,
+    task_of,
+    tiny_wheel,
+)
 
 CODE = """
 import json, os, pathlib, sys, time
@@ -170,8 +181,7 @@ def test_processes_do_not_outlive_a_killed_service(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as service:
         try:
             assert service.stdout is not None
-            url = service.stdout.readline().split()[1].rstrip(",")
-            client = WorkspaceClient(host=url, token="me", auth_type="pat")
+            client = printed_client(service.stdout)
             path = f"/api/2.0/workspace-files/import-file{WHEEL}"
             client.api_client.do("POST", path, data=tiny_wheel(CODE, *POINTS))
             run = start(client, create(client, job("wait")))

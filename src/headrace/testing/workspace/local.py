@@ -16,6 +16,7 @@ from headrace.testing.workspace.places import Places
 from headrace.testing.workspace.runs import Runs
 from headrace.testing.workspace.server import Route, Server
 from headrace.testing.workspace.store import Store
+from headrace.testing.workspace.tokens import Tokens
 from headrace.testing.workspace.volumes import Volumes
 from headrace.testing.workspace.wire import Document, Request
 from headrace.testing.workspace.work import Work
@@ -27,8 +28,9 @@ USER = "me"
 
 
 class LocalWorkspace:
-    """A workspace on loopback for the time of a `with` block; a token is the name of its user.
+    """A workspace on loopback for the time of a `with` block.
 
+    It accepts `token`, which is random and belongs to the user `me`, and those that `token_for` returns.
     `execute=False` starts no processes: continuous runs stay RUNNING, others succeed at once.
     """
 
@@ -44,7 +46,8 @@ class LocalWorkspace:
     ) -> None:
         self.directory = directory.resolve()
         self.faults = Faults()
-        self.token = USER
+        self._tokens = Tokens()
+        self.token = self._tokens.issue(USER)
         self._port, self._execute, self._delay, self._grace = port, execute, restart_delay, grace
         self._watch = watch
         self._server: Server | None = None
@@ -62,6 +65,10 @@ class LocalWorkspace:
         assert self._server is not None, "the workspace is not started"
         return self._server.url
 
+    def token_for(self, user: str) -> str:
+        """Return a token with which this user may call; the same one each time, also after a restart."""
+        return self._tokens.issue(user)
+
     def start(self) -> None:
         """Serves the directory; what is in it from an earlier time is there again."""
         self._store = store = Store(self.directory)
@@ -70,7 +77,7 @@ class LocalWorkspace:
         work = Work(places, execute=self._execute, grace=self._grace)
         self._dispatch = dispatch = Dispatch(store, work, restart_delay=self._delay)
         try:
-            self._server = Server(self._port, self.faults, files.welcome, self._watch)
+            self._server = Server(self._port, self.faults, self._tokens, files.welcome, self._watch)
         except SetupError:
             store.close()
             raise
@@ -95,7 +102,7 @@ class LocalWorkspace:
 
         config = Config(
             host=self.url,
-            token=user,
+            token=self.token_for(user),
             auth_type="pat",
             http_timeout_seconds=10,
             retry_timeout_seconds=retry_timeout_seconds,

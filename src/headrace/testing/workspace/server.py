@@ -1,4 +1,4 @@
-"""The HTTP side of the workspace: connections, who calls, faults, and the way of a call to what answers it."""
+"""The HTTP side of the workspace: connections, access checks, faults, and routing of calls to their handlers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from headrace.errors import SetupError
 from headrace.testing.workspace.faults import Faults, LostError
+from headrace.testing.workspace.tokens import Tokens
 from headrace.testing.workspace.wire import Answer, ApiError, Document, Request
 
 HOST = "127.0.0.1"
 DISCOVERY = "/.well-known/databricks-config"
+# A page that resolved its own name to 127.0.0.1 (DNS rebinding) sends that name; the port differs behind a tunnel.
+LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
+DRAINED = 2**24  # bytes of a refused call that are read, and thrown away
 Handle = Callable[[Request], Document | Answer]
 Route = tuple[str, str, Handle]
 
@@ -35,11 +39,12 @@ class Server(ThreadingHTTPServer):
         self,
         port: int,
         faults: Faults,
+        tokens: Tokens,
         greet: Callable[[str], None],
         watch: Callable[[str], None] | None,
     ) -> None:
         self._routes: list[tuple[str, re.Pattern[str], Handle]] = []
-        self.faults, self.greet, self.watch = faults, greet, watch
+        self.faults, self.tokens, self.greet, self.watch = faults, tokens, greet, watch
         self._open: set[socket.socket] = set()
         try:
             super().__init__((HOST, port), Handler)
@@ -100,10 +105,6 @@ class Server(ThreadingHTTPServer):
         return found if isinstance(found, Answer) else Answer.of(found)
 
     def _handle(self, request: Request) -> Document | Answer:
-        if not request.user:
-            raise ApiError(
-                401, "UNAUTHENTICATED", "Credential was not sent or was of an unsupported type for this API."
-            )
         self.greet(request.user)
         for method, pattern, handle in self._routes:
             match = pattern.fullmatch(request.path) if method == request.method else None
@@ -122,15 +123,20 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def serve(self) -> None:
-        """One call, with the faults that are due."""
+        """Answer one call, with the faults that are due."""
         path, _, query = self.path.partition("?")
+        try:
+            self._require_loopback()
+            user = "" if self._is_public(path) else self.server.tokens.user_of(self.headers.get("Authorization", ""))
+        except ApiError as error:
+            self._refuse(Request(self.command, path), error.answer())
+            return
         body = self._body()
         if path == DISCOVERY:
             self._send(Answer.of({"oidc_endpoint": f"{self.server.url}/oidc", "workspace_id": "1"}))
             return
-        request = Request(
-            self.command, path, dict(parse_qsl(query)), self.headers.get("Content-Type", ""), body, self._user()
-        )
+        kind = self.headers.get("Content-Type", "")
+        request = Request(self.command, path, dict(parse_qsl(query)), kind, body, user)
         faults = self.server.faults
         number, due = faults.arrived(request.method, path)
         try:
@@ -165,13 +171,27 @@ class Handler(BaseHTTPRequestHandler):
             raise ConnectionResetError
         return found
 
-    def _user(self) -> str:
-        """The token is the name of the user."""
-        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            return ""
-        name = re.sub(r"[^\w.@+-]", "-", token.strip())
-        return name if "@" in name else f"{name}@example.com"
+    def _is_public(self, path: str) -> bool:
+        """Return whether the call needs no token: the SDK asks for the login services before it logs in."""
+        return path == DISCOVERY and "Content-Length" not in self.headers and "Transfer-Encoding" not in self.headers
+
+    def _require_loopback(self) -> None:
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1 or not LOOPBACK.fullmatch(hosts[0].strip()):
+            raise ApiError(403, "PERMISSION_DENIED", f"Host is not a loopback address: {', '.join(hosts) or 'none'}")
+
+    def _refuse(self, request: Request, answer: Answer) -> None:
+        """Answer a call without handling its body, and close the connection."""
+        self._watch(request, str(answer.status))
+        self.close_connection = True
+        self._send(answer)
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_WR)
+        self.connection.settimeout(5)
+        left = DRAINED  # closing while bytes arrive would reset the connection before the client reads the answer
+        with suppress(OSError):
+            while left > 0 and (part := self.connection.recv(2**16)):
+                left -= len(part)
 
     def _watch(self, request: Request, how: str) -> None:
         if self.server.watch is not None:
@@ -179,6 +199,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)
+        if self.close_connection:
+            self.send_header("Connection", "close")
         for name, value in answer.headers.items():
             self.send_header(name, value)
         if answer.status != 204:

@@ -12,9 +12,12 @@ Document = dict[str, Any]
 
 
 class ApiError(Exception):
-    """A refusal: an HTTP status with the platform's error code and message."""
+    """A refusal: an HTTP status with the platform's error code and message.
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    The code is a name, except for a refused login: there the platform repeats the status.
+    """
+
+    def __init__(self, status: int, code: str | int, message: str) -> None:
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
 

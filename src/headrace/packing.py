@@ -1,0 +1,100 @@
+"""Rules for the files of a release: no hidden files, no links out of the bundle, and no credentials unless allowed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from headrace.errors import ConfigurationError, Problem
+
+CREDENTIAL = re.compile(r"\.env.*|.*\.(pem|key)|cred.*|.*secret.*", re.IGNORECASE | re.DOTALL)
+CACHE = "__pycache__"
+
+
+def is_hidden(path: str) -> bool:
+    """Return whether a relative path names a hidden file, or a file in a hidden directory."""
+    return any(part.startswith(".") for part in PurePosixPath(path).parts)
+
+
+def list_files(root: Path, names: Iterable[str]) -> list[str]:
+    """Return the paths of all files below `names`, without hidden ones; raise for links that cannot be packed."""
+    found: list[str] = []
+    problems: list[Problem] = []
+    pending = [root / name for name in names]
+    while pending:
+        path = pending.pop()
+        if problem := _link_problem(root, path):
+            problems.append(problem)
+        elif path.is_dir():
+            pending += [part for part in path.iterdir() if not is_hidden(part.name) and part.name != CACHE]
+        elif path.exists():
+            found.append(path.relative_to(root).as_posix())
+    if problems:
+        raise ConfigurationError.of(sorted(set(problems)))
+    return sorted(found)
+
+
+def find_credentials(root: Path, paths: Iterable[str]) -> list[str]:
+    """Return the paths that look like a credential, by their own name or by the name of the file they link to."""
+    return sorted(
+        {path for path in paths if any(_is_credential(name) for name in (path, os.path.realpath(root / path)))}
+    )
+
+
+def require_allowed(root: Path, credentials: Iterable[str]) -> None:
+    """Raise ConfigurationError if there are any."""
+    problems = [
+        Problem(
+            str(root / path),
+            f"{path} looks like a credential",
+            f"move it out of the bundle, or pack it anyway: --allow-file {shlex.quote(path)}",
+        )
+        for path in credentials
+    ]
+    if problems:
+        raise ConfigurationError.of(problems)
+
+
+def leads_out(root: Path, path: Path) -> bool:
+    """Return whether a path in the bundle passes a link that leads out of it, even if a second one leads back."""
+    return any(_is_outside(root, link) for link in _links(root, path))
+
+
+def _is_credential(path: str) -> bool:
+    name = PurePosixPath(path).name
+    return bool(CREDENTIAL.fullmatch(name)) and not name.lower().endswith(".py")
+
+
+def _link_problem(root: Path, path: Path) -> Problem | None:
+    """Return what is wrong with a link, or with one of those that lead to the path."""
+    for link in _links(root, path):
+        target = Path(os.path.realpath(link))
+        if _is_outside(root, link):
+            what = f"leads out of the bundle, to {target}"
+        elif not target.exists():
+            what = f"leads to {target}, which does not exist"
+        elif target in {Path(os.path.realpath(parent)) for parent in link.parents}:
+            what = f"leads to {target}, which contains it"
+        else:
+            continue
+        name = link.relative_to(root).as_posix()
+        return Problem(
+            str(link), f"link {name} {what}", "replace the link with a copy of what it leads to, or delete it"
+        )
+    return None
+
+
+def _is_outside(root: Path, path: Path) -> bool:
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def _links(root: Path, path: Path) -> Iterator[Path]:
+    """Yield the links among a path and the directories above it in the bundle, the outermost first."""
+    parts = path.relative_to(root).parts
+    for length in range(1, len(parts) + 1):
+        part = root.joinpath(*parts[:length])
+        if part.is_symlink():
+            yield part
