@@ -285,7 +285,7 @@ def test_a_key_has_expired_in_a_run_that_follows(flow):
         batches.append(event.rows)
         if batches[-1] == 0 and sum(batches) == 2:
             arrive(flow, x="01:41", y="01:45")
-        elif sum(batches) == 4:
+        elif batches[-1] and sum(batches) == 4:
             os.kill(os.getpid(), signal.SIGTERM)
 
     runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)

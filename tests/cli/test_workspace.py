@@ -38,7 +38,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
             service.send_signal(stop)
             told, errors = service.communicate(timeout=60)
         assert "POST /api/2.2/jobs/create 200\n" in told
-        assert (service.returncode, errors) == (130, "Stopped.\n")
+        assert (service.returncode, errors) == (128 + stop, "Stopped.\n")
     with serve(tmp_path / "workspace") as service:
         assert len(list(started(service).jobs.list())) == 2
         service.send_signal(signal.SIGINT)
