@@ -189,3 +189,8 @@ def test_a_python_udf_over_a_table_ends_and_gives_what_stock_spark_gives(spark, 
     by_row = spark.createDataFrame([(1, "a"), (2, "b")], "id INT, k STRING")
     assert direct == by_row.select("id", *(udf("k").alias(kind) for kind, udf in udfs.items())).orderBy("id").collect()
     assert str(spark.conf.get("spark.sql.execution.pythonUDF.arrow.enabled")) == "true"
+
+
+def test_a_long_run_is_compiled_by_the_optimising_compiler():
+    assert session._compiler(short=True) == ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    assert session._compiler(short=False) == ["-XX:+UseParallelGC"]

@@ -11,12 +11,12 @@ from deployments import DATABRICKS, LIVE, PROMPT
 from headrace.deploy import upload
 from headrace.deploy import workspace as workspace_module
 from headrace.deploy.apply import Order, apply
-from headrace.deploy.drain import Limits, running
+from headrace.deploy.drain import Limits, drain, running
 from headrace.deploy.history import earlier
 from headrace.deploy.jobs import destroy, start, stop
 from headrace.deploy.ledger import Ledger
 from headrace.deploy.remote import Run
-from headrace.deploy.state import Entry, Intent, State
+from headrace.deploy.state import Entry, Intent, State, paused
 from headrace.deploy.workspace import Workspace
 from headrace.errors import DeploymentError
 from workspaces import reset
@@ -416,3 +416,15 @@ def test_a_run_that_names_no_release_belongs_to_any():
     serverless["tasks"][0]["python_wheel_task"]["named_parameters"]["conf"] = "/Workspace/x/releases/r/conf"
     run = workspace_module._run(serverless)
     assert (run.uses("r"), run.uses("other")) == (True, False)
+
+
+@pytest.mark.parametrize("job", ["live", "nightly"])
+def test_a_request_of_a_command_that_was_killed_is_withdrawn(tiny, workspace, job):
+    """Otherwise the job's next run would take it for its own; a job with a run, and one without."""
+    number, place = tiny.deploy().jobs[job].id, tiny.place()
+    path = "/Volumes/main/shop/checkpoints/p/stop.json"
+    assert place.remote.ask(path, b"of a command that was killed")
+    place.remote.reset_job(number, paused(dict(place.remote.job(number).settings)))
+    drain(number, job, [path], place, PROMPT, tiny.said.append)
+    assert not (workspace.directory / path.lstrip("/")).exists()
+    assert not place.remote.runs(number, active=True)
