@@ -423,6 +423,7 @@ def test_a_request_of_a_command_that_was_killed_is_withdrawn(tiny, workspace, jo
     """Otherwise the job's next run would take it for its own; a job with a run, and one without."""
     number, place = tiny.deploy().jobs[job].id, tiny.place()
     path = "/Volumes/main/shop/checkpoints/p/stop.json"
+    (workspace.directory / path.lstrip("/")).parent.mkdir(parents=True)
     assert place.remote.ask(path, b"of a command that was killed")
     place.remote.reset_job(number, paused(dict(place.remote.job(number).settings)))
     drain(number, job, [path], place, PROMPT, tiny.said.append)
