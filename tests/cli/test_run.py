@@ -231,6 +231,17 @@ def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path
         assert "is not running in environment 'local'" in invoke("stop", "orders", "-C", str(bundle)).output
 
 
+def test_a_stop_requested_while_spark_starts_is_honoured(tmp_path: Path) -> None:
+    bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
+    events = bundle / ".headrace" / "local"
+    with headrace("run", "orders", "--follow", bundle=bundle) as process:
+        wait_until(lambda: any(read_events(events, "orders")), "the run to be announced")
+        stopped = invoke("stop", "orders", "-C", str(bundle))
+        assert (stopped.exit_code, "pipeline orders: run stopped at" in stopped.output) == (0, True), stopped.output
+        assert process.wait(timeout=60) == 0
+    assert [event.what for event in read_events(events, "orders")] == ["run started", "run stopped"]
+
+
 def test_a_jvm_that_dies_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
     with headrace("run", "orders", "--follow", bundle=bundle) as process:
