@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from headrace import batches, quality
 from headrace.batches import BatchWriter, Counts
-from headrace.config.models import Environment, LocalEngine, Read, Rule, Security, Sink, Step, Tables, Topic
+from headrace.config.models import Environment, LocalEngine, Read, Rule, Sink, Step, Tables
 from headrace.errors import ConfigurationError, StepError
 from headrace.tables import Table
 
@@ -266,24 +266,6 @@ def test_a_sink_that_writes_no_batches_is_refused(spark, writer):
         write(spark.createDataFrame([(1,)], "n INT"), 0)
 
 
-def test_a_topic_has_its_servers_and_login(monkeypatch):
-    monkeypatch.setenv("HEADRACE_SECRET_SHOP_PASSWORD", "hush")
-    security = Security(mechanism="PLAIN", username="ann", password={"secret": "shop/password"})
-    topic = Topic(servers="broker:9093", topic="orders-v2", security=security, options={"kafka.linger.ms": 5})
-    environment = Environment(
-        name="local",
-        engine=LocalEngine(kind="local"),
-        tables=Tables(root="t"),
-        checkpoints="c",
-        topics={"orders": topic},
-    )
-    options = batches.topic_options(Sink(topic="orders"), environment)
-    assert options["kafka.bootstrap.servers"] == "broker:9093"
-    assert options["topic"] == "orders-v2"
-    assert options["kafka.linger.ms"] == "5"
-    assert 'password="hush"' in options["kafka.sasl.jaas.config"]
-
-
 def test_judged_rows_of_a_source_keep_their_raw_record(spark, writer, tmp_path):
     """The verdict of the arrival goes with the row through the writer, and is no column of the table."""
     arrived = spark.createDataFrame(
@@ -492,31 +474,3 @@ def test_metrics_of_a_plan_that_never_ran_are_not_waited_for(spark, monkeypatch)
     observation = Observation()
     spark.range(3).observe(observation, F.count("id").alias("remarked"))
     assert batches._metrics(observation) is None
-
-
-@pytest.mark.parametrize(
-    ("columns", "sent"),
-    [
-        ("'a' AS value", "a record as it is"),
-        ("'a' AS value, 'k' AS key", "a record as it is"),
-        ("'a' AS value, 2 AS count", '{"value":"a","count":2}'),  # word count
-        ("'k' AS key, 2 AS count", '{"key":"k","count":2}'),
-        (
-            "'a' AS value, 'k' AS key, 2 AS count",
-            "column 'count' would be lost: a Kafka record has only 'key', 'value'",
-        ),
-        ("'a' AS value, 't' AS topic", "the sink sends to topic 'words', so column 'topic' would be lost"),
-    ],
-)
-def test_no_column_is_lost_on_the_way_to_a_topic(spark, columns, sent):
-    rows = spark.sql(f"SELECT {columns}")
-    if sent == "a record as it is":
-        batches.require_sendable(rows, "words")
-        assert batches.records(rows) is rows
-    elif sent.startswith("{"):
-        batches.require_sendable(rows, "words")
-        assert [row.value for row in batches.records(rows).collect()] == [sent]
-    else:
-        with pytest.raises(ConfigurationError) as error:
-            batches.require_sendable(rows, "words")
-        assert str(error.value).startswith(f"Error: {sent}")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from headrace import crew, runner, stops
+from headrace import crew, rounds, runner, stops
 from headrace.errors import UnfinishedBatchError
 from headrace.interrupts import Interrupted
 from headrace.progress import read_events
@@ -42,7 +42,6 @@ def hanging(flow):
     """A step whose batch hangs until the test is over."""
     gate = flow.directory / "gate"
     flow.source("lines", "text")
-    flow.feed("lines", "one")
     flow.steps(f"""
         held:
           layer: bronze
@@ -58,10 +57,12 @@ def hanging(flow):
     spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
-def run(flow, *, grace):
+def run(flow, *, grace, follow=False):
+    if not follow:
+        flow.feed("lines", "one")
     bundle = flow.bundle()
     environment = bundle.environment.model_copy(update={"stop_grace": grace})
-    runner.run(flow.spark, bundle.model_copy(update={"environment": environment}), "flow")
+    runner.run(flow.spark, bundle.model_copy(update={"environment": environment}), "flow", follow=follow)
 
 
 def when_the_batch_has_begun(flow, act):
@@ -100,7 +101,8 @@ def test_a_signal_ends_it_as_a_signal(hanging, monkeypatch):
     thread.join()
 
 
-def test_a_second_signal_waits_for_nothing(hanging, monkeypatch):
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
     monkeypatch.setattr(crew, "ABANDON_LIMIT_S", 0.5)
     stopping = threading.Event()
     stop_at_batch_end = crew.Crew._stop_at_batch_end
@@ -114,10 +116,15 @@ def test_a_second_signal_waits_for_nothing(hanging, monkeypatch):
         assert stopping.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
+    def follow_with_news(*given, before=rounds.follow):
+        hanging.feed("lines", "one")
+        before(*given)
+
+    monkeypatch.setattr(rounds, "follow", follow_with_news)
     monkeypatch.setattr(crew.Crew, "_stop_at_batch_end", stop)
     thread = when_the_batch_has_begun(hanging, signal_twice)
     with pytest.raises(Interrupted, match="step 'held' was ended in batch 0; the next run repeats it"):
-        run(hanging, grace="1 hour")
+        run(hanging, grace="1 hour", follow=follow)
     thread.join()
 
 
@@ -137,7 +144,7 @@ def slow(rows, /):
 def test_a_long_batch_whose_tasks_finish_is_waited_for(flow, monkeypatch):
     monkeypatch.setattr(stops, "POLL_INTERVAL_S", 0.01)
     flow.source("lines", "text")
-    flow.feed("lines", *"abcdefgh")
+    flow.feed("lines", *"abcdefg")
     flow.steps(f"""
         slow:
           layer: bronze
@@ -159,7 +166,7 @@ def test_a_long_batch_whose_tasks_finish_is_waited_for(flow, monkeypatch):
     thread.start()
     run(flow, grace="3 seconds")
     thread.join()
-    assert sorted(row["value"] for row in flow.read("slow")) == list("abcdefgh")
+    assert sorted(row["value"] for row in flow.read("slow")) == [*"abcdefg", "one"]
 
 
 # ── Processes ─────────────────────────────────────────────────────────────────────────────────────────

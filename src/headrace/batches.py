@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from headrace import merges, quality, secrets
+from headrace import merges, quality, topics
 from headrace.config.judging import QUARANTINE
 from headrace.config.models import Environment, Sink, Step
 from headrace.errors import ConfigurationError
@@ -26,7 +26,6 @@ QUARANTINE_SCHEMA = (
     "raw STRING, reasons ARRAY<STRING>, position STRING, step STRING, batch BIGINT, quarantined_at TIMESTAMP"
 )
 KINDS = ("refused", "dropped", "warned")
-KAFKA_COLUMNS = {"key", "value", "headers", "topic", "partition"}  # of a record; Kafka's writer drops all others
 OBSERVATION_LIMIT_S = 10.0  # metrics arrive within milliseconds of the write, unless the plan did not run
 
 
@@ -142,8 +141,8 @@ class BatchWriter:
                 rows = rows.drop(*merges.CHANGE_COLUMNS)
             WRITES[mode](rows, table_of(self._environment, sink.table), self._step, sink, stamp)
         elif sink.topic:
-            options = {**topic_options(sink, self._environment), **sink.options}
-            records(rows).write.format("kafka").options(**options).save()
+            options = {**topics.options_of(sink, self._environment), **sink.options}
+            topics.records(rows).write.format("kafka").options(**options).save()
         elif sink.console:
             show(rows, stamp.batch)
         else:
@@ -205,44 +204,6 @@ WRITES: dict[str, Callable[[DataFrame, Table, Step, Sink, Stamp], None]] = {
     "replace": _replace,
     "upsert": _upsert,
 }
-
-
-def topic_options(sink: Sink, environment: Environment) -> dict[str, str]:
-    """Spark's options for writing to the topic."""
-    topic = environment.topics[str(sink.topic)]
-    options = {
-        "kafka.bootstrap.servers": topic.servers,
-        "topic": topic.topic,
-        **secrets.kafka_options(topic.security),
-    }
-    return options | {key: str(value) for key, value in topic.options.items()}
-
-
-def records(rows: DataFrame) -> DataFrame:
-    """Return the rows as Kafka records: unchanged if all their columns are Kafka's, else as one JSON object each."""
-    from pyspark.sql import functions as F
-
-    is_record = "value" in rows.columns and KAFKA_COLUMNS.issuperset(rows.columns)
-    return rows if is_record else rows.select(F.to_json(F.struct("*")).alias("value"))
-
-
-def require_sendable(rows: DataFrame, topic: str) -> None:
-    """Raise ConfigurationError for columns that would be lost on the way to the topic."""
-    columns = set(rows.columns)
-    others = sorted(columns - KAFKA_COLUMNS)
-    if "value" not in columns:
-        return
-    if "topic" in columns and not others:
-        raise ConfigurationError(
-            f"the sink sends to topic {topic!r}, so column 'topic' would be lost",
-            fix="drop the column in the transform, or rename 'value' to send each row as one JSON object",
-        )
-    if others and columns & (KAFKA_COLUMNS - {"value"}):
-        kafka = ", ".join(repr(name) for name in sorted(columns & KAFKA_COLUMNS))
-        raise ConfigurationError(
-            f"column {others[0]!r} would be lost: a Kafka record has only {kafka} of the columns",
-            fix="drop it in the transform, or rename 'value' to send each row as one JSON object",
-        )
 
 
 def show(rows: DataFrame, batch: int) -> None:

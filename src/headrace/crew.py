@@ -89,9 +89,11 @@ class Crew:
         if self.stop.is_set():
             return 0
         query = self._start(ready, "available_now", lesser)
+        self.going[ready.step.name] = (ready, "available_now", query)
         while not _has_ended(query, within=LOOK):
             if self._is_over(ready, "available_now", query):
                 self._stop_at_batch_end(ready, query)
+        del self.going[ready.step.name]
         return self._judge(ready, query)
 
     def look_after(self, within: float = 0.0) -> None:

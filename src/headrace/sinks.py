@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headrace import batches, merges, sources
+from headrace import batches, merges, sources, topics
 from headrace.config.models import Environment, Sink, Step
 from headrace.errors import ConfigurationError
 from headrace.rules import quoted
@@ -133,7 +133,7 @@ def _table(frame: DataFrame, sink: Sink, environment: Environment) -> DataStream
 
 
 def _topic(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
-    return batches.records(frame).writeStream.format("kafka").options(**batches.topic_options(sink, environment))
+    return topics.records(frame).writeStream.format("kafka").options(**topics.options_of(sink, environment))
 
 
 def _folder(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace import batches, merges, quality, rules, sinks, sources, watermarks
+from headrace import merges, quality, rules, sinks, sources, topics, watermarks
 from headrace.batches import BatchWriter, Counts
 from headrace.config.judging import DEDUPLICATE, QUARANTINE
 from headrace.config.locate import Lines
@@ -79,7 +79,7 @@ def prepare(
             rules.require_columns(good, f"sink {number + 1}", whole, whole=True)
             rules.require_columns(good, f"sink {number + 1}", sink.cluster_by)
             if sink.topic:
-                batches.require_sendable(good, environment.topics[sink.topic].topic)
+                topics.require_sendable(good, environment.topics[sink.topic].topic)
             sinks.refuse_lost_columns(good, step, sink, environment)
     awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
     native = sinks.is_native(step, environment, judged=judged)
