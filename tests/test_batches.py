@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
 
 import pytest
@@ -43,6 +44,7 @@ def test_a_batch_repeated_after_a_crash_is_in_each_table_once(flow, monkeypatch,
     """With state and without: crashed after all writes, before the quarantine's, and in a batch without bad rows."""
     if not log_can_be_asked:  # as on Databricks
         monkeypatch.setattr(Table, "has_seen", lambda *given: None)
+        monkeypatch.setattr(batches, "OBSERVATION_LIMIT_S", 0.5)
     flow.steps(f"""
         stateful:
           layer: bronze
@@ -469,8 +471,7 @@ def test_checkpoints_older_than_their_table_write_no_row_twice(flow, monkeypatch
     assert refused(run, "land") == [{"malformed": 1}, {}, {"malformed": 1}]
 
 
-def test_metrics_of_a_plan_that_never_ran_are_not_waited_for(spark, monkeypatch):
-    monkeypatch.setattr(batches, "OBSERVATION_LIMIT_S", 0.1)
+def test_metrics_of_a_plan_that_never_ran_are_not_waited_for(spark):
     observation = Observation()
     spark.range(3).observe(observation, F.count("id").alias("remarked"))
-    assert batches._metrics(observation) is None
+    assert batches._metrics(observation, time.monotonic() + 0.1) is None

@@ -113,7 +113,8 @@ class BatchWriter:
         metrics: list[dict[str, Any] | None] = []
         if repeated is not True:
             self._put(rows, first, new_to_first)
-            metrics = [_metrics(observation) for observation in observations]
+            deadline = time.monotonic() + OBSERVATION_LIMIT_S
+            metrics = [_metrics(observation, deadline) for observation in observations]
             repeated = None in metrics
         if repeated:
             # The table has this batch: count again, which also runs the plan once, as the state store requires (4.2.0).
@@ -168,7 +169,7 @@ class BatchWriter:
             observation = Observation()
             refused = _refused(verdicts.observe(observation, *tally) if repeated is False else verdicts)
             stamp.append(_as_quarantined(refused, self._step.name, stamp.batch), table)
-            counted = _metrics(observation) if repeated is False else None
+            counted = _metrics(observation, time.monotonic() + OBSERVATION_LIMIT_S) if repeated is False else None
         if counted is None:
             counted = verdicts.agg(*tally).collect()[0].asDict()
         per_kind = {
@@ -239,7 +240,7 @@ def _as_quarantined(refused: DataFrame, step: str, batch: int) -> DataFrame:
     )
 
 
-def _metrics(observation: Observation) -> dict[str, Any] | None:
+def _metrics(observation: Observation, deadline: float) -> dict[str, Any] | None:
     """Return what was observed, or None if the plan did not run, as when Delta skips a write that it has."""
     in_jvm: Any = getattr(observation, "_jo", None)
     if in_jvm is None:  # Spark Connect, whose `get` does not wait
@@ -247,7 +248,6 @@ def _metrics(observation: Observation) -> dict[str, Any] | None:
             return observation.get
         except AssertionError:
             return None
-    deadline = time.monotonic() + OBSERVATION_LIMIT_S
     while not in_jvm.future().isCompleted():
         if time.monotonic() > deadline:
             return None
