@@ -20,7 +20,7 @@ ROWS = [("Jürgen", 1), ("b", 2)]
 PAIR = "id STRING, n INT"
 CORRUPT = "_corrupt_record"
 BINARY = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY, k STRING"
-WRITTEN = ("parquet", "orc")  # by Spark
+WRITTEN = ("parquet", "orc", "avro")  # by Spark
 ONE = {"json": '{"id":"Jürgen","n":1}\n', "csv": "Jürgen,1\n", "text": "Jürgen\n"}
 ONE["xml"] = "<rows><row><id>Jürgen</id><n>1</n></row></rows>"
 OPTIONS: dict[str, dict[str, Any]] = {"xml": {"rowTag": "row"}}
@@ -185,7 +185,7 @@ def taken(frame, checkpoint):
     return rows
 
 
-LATE = ("json", "json whole", "csv", "xml", "parquet", "orc", "text")
+LATE = ("json", "json whole", "csv", "xml", "text", *WRITTEN)
 
 
 def test_partition_folders_that_appear_while_a_stream_is_open(spark, tmp_path):
