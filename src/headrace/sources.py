@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 from headrace import janino, quality, secrets
 from headrace.config.judging import is_judged
 from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source, on_disk
+from headrace.config.options import encoding_of
+from headrace.decoding import decode, with_valid_text
 from headrace.errors import ConfigurationError, DataError, HeadraceError, in_a_line
+from headrace.file_source import inferred, open_files
 from headrace.graph import resolve
-from headrace.records import CORRUPT, parse_json
-from headrace.rules import quoted, require_columns, told
+from headrace.records import parse_json
+from headrace.rules import require_columns, told
 from headrace.tables import table_of
 from headrace.watermarks import without_watermark
 
@@ -23,10 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-# Else a file is skipped, without a word, that is a week older than the newest one which has been read (Spark 4.2.0).
-ALL_FILES = {"maxFileAge": "36500d"}
 GLOB = r"[{}\[\]*?\\]|%(7B|7D|5B|5D|3F|5C)"  # in a path, which is URL-encoded
-BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"  # as Spark's batch reader has it
 
 
 def open_input(
@@ -40,7 +40,7 @@ def open_input(
         source = source.model_copy(update={"options": {**source.options, **read.options}})
         try:
             schema = (
-                _inferred(spark, source) if read.infer and isinstance(source, FileSource) else schema_of(spark, read)
+                inferred(spark, source) if read.infer and isinstance(source, FileSource) else schema_of(spark, read)
             )
             frame = without_watermark(OPENERS[source.kind](spark, source, schema))
             if isinstance(source, FileSource) and not _reads_names_exactly(spark, source):
@@ -151,11 +151,6 @@ def schema_of(spark: SparkSession, read: Read) -> StructType | None:
         ) from error
 
 
-def _inferred(spark: SparkSession, source: FileSource) -> StructType:
-    """What the files that are there look like."""
-    return spark.read.options(**source.options).format(source.format).load(source.path).schema
-
-
 def parsed(ddl: str) -> StructType:
     """The schema that the DDL describes."""
     from pyspark.sql.types import StructType, _parse_datatype_string
@@ -163,38 +158,6 @@ def parsed(ddl: str) -> StructType:
     schema = _parse_datatype_string(ddl)
     assert isinstance(schema, StructType)
     return schema
-
-
-def _files(spark: SparkSession, source: FileSource, schema: StructType | None) -> DataFrame:
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import StringType
-
-    reader = spark.readStream.options(**{**ALL_FILES, **source.options})
-    position = F.col("_metadata.file_path")
-    if source.format == "json" and schema is not None:
-        whole = str(source.options.get("multiLine", "")).lower() == "true"
-        lines = reader.options(wholetext=str(whole).lower()).format("text").load(source.path)
-        lines = lines.withColumns({quality.RAW: F.col("value"), quality.POSITION: position})
-        return parse_json(lines.where(F.trim("value") != ""), schema, source.options, whole=whole)
-    if source.format == "csv" and schema is not None:
-        with_corrupt = type(schema)([*schema.fields]).add(CORRUPT, StringType())
-        # Spark maps columns by place whatever the header says, unless told to compare them (4.2.0).
-        compare = {} if "enforceSchema" in source.options else {"enforceSchema": "false"}
-        reader = reader.options(columnNameOfCorruptRecord=CORRUPT, **compare)
-        rows = reader.format("csv").schema(with_corrupt).load(source.path)
-        fields = [quoted(name) for name in rows.columns if name != CORRUPT]
-        as_written = {key: str(value) for key, value in source.options.items()}
-        return rows.select(
-            *fields,
-            F.coalesce(CORRUPT, F.to_csv(F.struct(*fields), as_written)).alias(quality.RAW),
-            position.alias(quality.POSITION),
-            F.col(CORRUPT).isNotNull().alias(quality.MALFORMED),
-        )
-    if source.format == "binaryFile":
-        schema = schema or parsed(BINARY_FILE)
-    rows = (reader.schema(schema) if schema is not None else reader).format(source.format).load(source.path)
-    rows = rows.withColumn(quality.POSITION, position)
-    return rows.withColumn(quality.RAW, F.col("value")) if source.format == "text" else rows
 
 
 def _kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) -> DataFrame:
@@ -212,9 +175,10 @@ def _kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) 
     position = F.concat_ws("-", "topic", "partition", "offset").alias(quality.POSITION)
     if source.format == "bytes":
         return records.select("value", F.base64("value").alias(quality.RAW), position)
-    value = F.col("value").cast("string")
-    lines = records.select(value.alias("value"), value.alias(quality.RAW), position)
-    return lines if source.format == "text" or schema is None else parse_json(lines, schema, source.options)
+    lines = decode(records.select("value", position), "value", encoding_of(source.options))
+    if source.format == "text" or schema is None:
+        return with_valid_text(lines, "value", quality.RAW)
+    return with_valid_text(parse_json(lines, schema, source.options), quality.RAW)
 
 
 def _rate(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
@@ -222,7 +186,7 @@ def _rate(spark: SparkSession, source: RateSource, schema: StructType | None) ->
 
 
 OPENERS: dict[str, Callable[[SparkSession, Any, StructType | None], DataFrame]] = {
-    "files": _files,
+    "files": open_files,
     "kafka": _kafka,
     "rate": _rate,
 }

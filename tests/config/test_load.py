@@ -348,6 +348,31 @@ steps:
     "huge": "a: &a {}\nsteps: [" + "*a, " * 2_500_000 + "]\n",
 }
 
+# Steps and sources with encodings: those of whole, any and documents can be decoded.
+ENCODED = """\
+steps:
+  names: {layer: bronze, reads: {rows: {source: names, schema: id STRING}}, writes: {table: names}}
+  lines: {layer: bronze, reads: {rows: {source: lines, options: {Encoding: UTF-16LE}}}, writes: {table: lines}}
+  whole: {layer: bronze, reads: {rows: {source: whole, schema: id STRING}}, writes: {table: whole}}
+  marked: {layer: bronze, reads: {rows: {source: marked, schema: id STRING}}, writes: {table: marked}}
+  events: {layer: bronze, reads: {rows: {source: events, schema: id STRING}}, writes: {table: events}}
+  any:
+    layer: bronze
+    reads: {rows: {source: names, schema: id STRING}}
+    writes: {table: any}
+    settings: {spark.sql.legacy.javaCharsets: true}
+  documents: {layer: bronze, reads: {rows: {source: documents, schema: id STRING}}, writes: {table: documents}}
+"""
+ENCODINGS = """\
+sources:
+  names: {kind: files, format: json, path: data, options: {encoding: windows-1252}}
+  lines: {kind: files, format: text, path: data}
+  whole: {kind: files, format: json, path: data, options: {encoding: UTF-16, multiLine: true}}
+  marked: {kind: files, format: csv, path: data, options: {charset: UTF-16, lineSep: "\\n"}}
+  events: {kind: kafka, format: json, servers: "a:1", topics: [a], options: {encoding: latin1}}
+  documents: {kind: files, format: xml, path: data, options: {encoding: windows-1252}}
+"""
+
 ENVIRONMENTS = {
     "environment_keys": """\
 engine: {kind: local, cors: 2}
@@ -422,6 +447,11 @@ def test_bad_pipeline(case: str, write_bundle: WriteBundle, golden: Golden) -> N
 @pytest.mark.parametrize("case", ENVIRONMENTS)
 def test_bad_environment(case: str, write_bundle: WriteBundle, golden: Golden) -> None:
     golden(f"config/{case}", _problems(write_bundle({"conf/local.yml": ENVIRONMENTS[case]})))
+
+
+def test_encodings_that_cannot_be_decoded(write_bundle: WriteBundle, golden: Golden) -> None:
+    root = write_bundle({"conf/pipelines/p.yml": ENCODED, "conf/local.yml": LOCAL_TOP + ENCODINGS})
+    golden("config/encodings", _problems(root))
 
 
 def test_problems_of_all_files_come_together(write_bundle: WriteBundle, golden: Golden) -> None:

@@ -64,12 +64,17 @@ def test_from_topic_to_table_and_on_to_a_topic(broker: KafkaBroker, spark: Spark
     broker.create_topic("orders")
     broker.create_topic("clean")
     broker.send("orders", [order("a", 1), order("b", 2), order("a", 1), order(None, 3), order("c", 4) + "trailing"])
+    broker.send("orders", [b'{"id":"J\xfcrgen","n":5}'])
 
     first = run_pipeline(spark, tmp_path, "orders", tmp_path)
     assert {row.id for row in first.rows("landed")} == {"a", "b"}
-    refused = {(row.position, tuple(row.reasons)) for row in first.quarantine("landed")}
-    assert refused == {("orders-0-3", ("not_null id",)), ("orders-0-4", ("malformed",))}
-    assert (first.total("land", "rows"), first.total("land", "duplicates")) == (5, 1)
+    refused = {row.position: (row.reasons, row.raw) for row in first.quarantine("landed")}
+    assert refused == {
+        "orders-0-3": (["not_null id"], order(None, 3)),
+        "orders-0-4": (["malformed"], order("c", 4) + "trailing"),
+        "orders-0-5": (["malformed"], '{"id":"J\ufffdrgen","n":5}'),
+    }
+    assert (first.total("land", "rows"), first.total("land", "duplicates")) == (6, 1)
     assert {event.behind for event in first.events if event.step == "land" and event.what == "batch"} == {0}
     assert {json.loads(record.value or b"")["id"] for record in broker.read("clean")} == {"a", "b"}
 
@@ -88,6 +93,7 @@ steps:
     writes: [{table: texts}, {topic: echoed}]
   bytes: {layer: bronze, reads: {words: {source: bytes}}, writes: {table: bytes}}
   latest: {layer: bronze, reads: {words: {source: latest}}, writes: {table: latest}}
+  latin: {layer: bronze, reads: {words: {source: latin}}, writes: {table: latin}}
 """
 MORE_LOCAL = """
 engine: {{kind: local}}
@@ -97,6 +103,8 @@ sources:
   texts: {{kind: kafka, format: text, servers: "{servers}", pattern: "words-.*"}}
   bytes: {{kind: kafka, format: bytes, servers: "{servers}", topics: [words-a, words-b]}}
   latest: {{kind: kafka, format: text, servers: "{servers}", topics: [words-a], start: latest}}
+  latin:
+    {{kind: kafka, format: text, servers: "{servers}", topics: [words-a], options: {{encoding: ISO-8859-1}}}}
 topics:
   echoed: {{servers: "{servers}", topic: echoed}}
 """
@@ -110,14 +118,19 @@ def test_topics_by_a_pattern_as_text_as_bytes_and_from_now_on(
     (tmp_path / "conf" / "local.yml").write_text(MORE_LOCAL.format(servers=broker.servers))
     for topic in ("words-a", "words-b", "echoed"):
         broker.create_topic(topic)
-    broker.send("words-a", ["one", "2"])
+    broker.send("words-a", ["one", "2", b"J\xfcrgen"])
     broker.send("words-b", ["three"])
 
     run = run_pipeline(spark, tmp_path, "words", tmp_path)
     assert sorted(row.value for row in run.rows("texts")) == ["one", "three"]
-    assert [(row.raw, row.position) for row in run.quarantine("texts")] == [("2", "words-a-0-1")]
+    refused = {row.position: (row.raw, row.reasons) for row in run.quarantine("texts")}
+    assert refused == {
+        "words-a-0-1": ("2", ["matches value"]),
+        "words-a-0-2": ("J\ufffdrgen", ["malformed"]),
+    }
+    assert sorted(row.value for row in run.rows("latin")) == ["2", "Jürgen", "one"]
     assert sorted(record.value or b"" for record in broker.read("echoed")) == [b"one", b"three"]
-    assert sorted(bytes(row.value) for row in run.rows("bytes")) == [b"2", b"one", b"three"]
+    assert sorted(bytes(row.value) for row in run.rows("bytes")) == [b"2", b"J\xfcrgen", b"one", b"three"]
     assert run.rows("latest") == []
 
     broker.send("words-a", ["four"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.config.models import Environment, Read, Step
 
 DEDUPLICATE = "headrace.transforms.bronze:deduplicate"
-JUDGED_FORMATS = ("json", "csv")
+JUDGED_FORMATS = ("json", "csv", "xml")
 QUARANTINE = "_quarantine"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from headrace.config.checks.encodings import check_encodings
 from headrace.config.environments import EnvironmentDraft
 from headrace.config.judging import can_judge, has_quarantine, is_judged
 from headrace.config.locate import nearest
@@ -24,6 +25,7 @@ def check_places(drafts: list[Draft], environment: EnvironmentDraft) -> list[Pro
             problems += _names(draft, step, environment)
             if environment.environment is not None:
                 problems += _schemas(draft, step, environment.environment)
+                problems += check_encodings(draft, step, environment)
                 problems += _judging(draft, step, environment.environment)
     return problems
 
