@@ -240,9 +240,11 @@ def test_a_folder_that_appears_later_stops_a_stream_that_cannot_read_it(spark, t
 def test_a_folder_inside_the_sources_path_is_no_column(spark, tmp_path):
     place = tmp_path / "k=1" / "a+b %25"
     place.mkdir(parents=True)
-    (place / "1").write_text(ONE["json"])
     frame = opened(spark, place, "json", f"{PAIR}, k STRING")
-    assert [row["k"] for row in taken(frame, tmp_path / "checkpoint")] == [None]
+    for folder, value in ((".", None), ("k=2", "2")):
+        (place / folder).mkdir(exist_ok=True)
+        (place / folder / "1").write_text(ONE["json"])
+        assert [row["k"] for row in taken(frame, tmp_path / "checkpoint")] == [value]
 
 
 def test_an_encoding_of_the_users_own_choice(flow):

@@ -86,7 +86,8 @@ class Partitions:
         if not folders:
             return rows.withColumn(column, F.lit(None).cast("string"))
         chain = F.regexp_extract(POSITION, self._pattern(folders), 1)
-        return rows.withColumn(column, F.when(~self._is_direct(), _as_json(chain, late)))
+        # A cheap test: if only the name of a file has "=", the chain is empty, and so is the object.
+        return rows.withColumn(column, F.when(F.contains(POSITION, F.lit("=")), _as_json(chain, late)))
 
     def _kept(self, rows: DataFrame, folders: str) -> DataFrame:
         """Keep files with such partition folders or none, leave out those in other folders, stop at the rest."""
