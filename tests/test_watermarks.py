@@ -233,14 +233,7 @@ def test_warnings_do_not_hide_a_failed_step(tmp_path):
 
 # ── State that expires ────────────────────────────────────────────────────────────────────────────────
 
-DEDUPLICATED = f"""
-land:
-  layer: bronze
-  reads: {{rows: {{source: rows, {SCHEMA}, watermark: {{column: at, delay: 10 minutes}}}}}}
-  transform: headrace.transforms.bronze:deduplicate
-  with: {{keys: [id]}}
-  writes: {{table: landed}}
-"""
+DEDUPLICATED = LAND.replace("delay: 1 minute", "delay: 10 minutes")
 
 
 def arrive(flow, **times):
