@@ -74,10 +74,10 @@ def write_bundle(tmp_path: Path) -> Callable[[Mapping[str, str | bytes | None]],
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small bundle with its first release, to be copied."""
     from deployments import write_tiny
-    from headrace import release
+    from headrace.release import releases
 
     root = write_tiny(tmp_path_factory.mktemp("tiny") / "tiny")
-    release.current(root)
+    releases.current(root)
     return root
 
 

@@ -29,7 +29,7 @@ ENVIRONMENT = "staging"
 WHENS = ("before", "after")
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["headrace.cli.deploying", "headrace.deploy.apply", "headrace.deploy.look", "databricks.sdk"]
+    ["headrace.cli.deploy_commands", "headrace.deploy.apply", "headrace.deploy.planner", "databricks.sdk"]
 )
 
 

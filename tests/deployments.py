@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headrace import release
-from headrace.deploy import look
+from headrace.deploy import planner
 from headrace.deploy.apply import Order, apply
+from headrace.deploy.deploy_state import State
+from headrace.deploy.deploy_target import Place, open_place
 from headrace.deploy.drain import Limits
-from headrace.deploy.ledger import Ledger
-from headrace.deploy.place import Place, open_place
 from headrace.deploy.plan import Plan
-from headrace.deploy.state import State
-from headrace.release import Release
+from headrace.deploy.state_store import Ledger
+from headrace.release import releases
+from headrace.release.releases import Release
 
 PYPROJECT = """\
 [build-system]
@@ -145,7 +145,7 @@ class Tiny:
         return self.release()
 
     def release(self) -> Release:
-        return release.current(self.root)
+        return releases.current(self.root)
 
     def place(self, environment: str = "staging") -> Place:
         return open_place(self.root, environment)
@@ -155,12 +155,12 @@ class Tiny:
 
     def plan(self, wanted: Release | None = None, environment: str = "staging") -> Plan:
         place = self.place(environment)
-        return look.plan(wanted or self.release(), place, Ledger(place).read())
+        return planner.plan(wanted or self.release(), place, Ledger(place).read())
 
     def deploy(self, wanted: Release | None = None, environment: str = "staging", **order: Any) -> State:
         """As `headrace deploy --yes` does."""
         wanted = wanted or self.release()
         place = self.place(environment)
-        made = look.plan(wanted, place, Ledger(place).read())
+        made = planner.plan(wanted, place, Ledger(place).read())
         given = {"what": "deploy", "limits": PROMPT, **order}
         return apply(made, wanted, place, Order(**given), self.said.append)

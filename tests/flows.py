@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
-from headrace import steps
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle
-from headrace.graph import order_of_all
+from headrace.graph.resolve import order_of_all
+from headrace.runtime import prepare
 from headrace.testing import PipelineRun, run_pipeline
-from headrace.testing.pipelines import Places
+from headrace.testing.pipeline_run import Places
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,10 +76,10 @@ class Flow:
         self.bundle()
         return run_pipeline(self.spark, self.directory, NAME, self.directory, only=only)
 
-    def rehearse(self) -> list[steps.Prepared]:
+    def rehearse(self) -> list[prepare.Prepared]:
         """Prepares all steps, starting none."""
         bundle = self.bundle()
-        return steps.rehearse(self.spark, order_of_all(bundle), bundle.environment)
+        return prepare.rehearse(self.spark, order_of_all(bundle), bundle.environment)
 
     def crash_before_commit(self, step: str, *, undo: Sequence[str] = ()) -> None:
         """Leaves all as a crash between the last batch's writes and its commit does.

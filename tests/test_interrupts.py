@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from headrace import crew, rounds, runner, stops
+from headrace.checkpoints import stop_request
 from headrace.errors import UnfinishedBatchError
 from headrace.interrupts import Interrupted
-from headrace.progress import read_events
+from headrace.runtime import follow_loop, runner, supervisor
+from headrace.runtime.events import read_events
 from processes import _alive, copy_bundle, headrace, wait_until
 
 # ── A batch that never ends ───────────────────────────────────────────────────────────────────────────
@@ -76,10 +77,10 @@ def when_the_batch_has_begun(flow, act):
 
 
 def test_a_batch_without_progress_is_ended_after_stop_grace(hanging, monkeypatch):
-    monkeypatch.setattr(crew, "ABANDON_LIMIT_S", 0.5)
-    monkeypatch.setattr(stops, "POLL_INTERVAL_S", 0.01)
-    file = Path(stops.request_file(hanging.bundle().environment, "flow"))
-    thread = when_the_batch_has_begun(hanging, lambda: stops.ask(file, by="test", within=60))
+    monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
+    monkeypatch.setattr(stop_request, "POLL_INTERVAL_S", 0.01)
+    file = Path(stop_request.request_file(hanging.bundle().environment, "flow"))
+    thread = when_the_batch_has_begun(hanging, lambda: stop_request.ask(file, by="test", within=60))
     with pytest.raises(UnfinishedBatchError) as error:
         run(hanging, grace="1 second")
     thread.join()
@@ -94,7 +95,7 @@ def test_a_batch_without_progress_is_ended_after_stop_grace(hanging, monkeypatch
 
 
 def test_a_signal_ends_it_as_a_signal(hanging, monkeypatch):
-    monkeypatch.setattr(crew, "ABANDON_LIMIT_S", 0.5)
+    monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
     thread = when_the_batch_has_begun(hanging, lambda: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(Interrupted, match="Error: step 'held' was ended in batch 0: none of its Spark tasks finished"):
         run(hanging, grace="1 second")
@@ -103,9 +104,9 @@ def test_a_signal_ends_it_as_a_signal(hanging, monkeypatch):
 
 @pytest.mark.parametrize("follow", [False, True])
 def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
-    monkeypatch.setattr(crew, "ABANDON_LIMIT_S", 0.5)
+    monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
     stopping = threading.Event()
-    stop_at_batch_end = crew.Crew._stop_at_batch_end
+    stop_at_batch_end = supervisor.Crew._stop_at_batch_end
 
     def stop(of, ready, query):
         stopping.set()
@@ -116,12 +117,12 @@ def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
         assert stopping.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
-    def follow_with_news(*given, before=rounds.follow):
+    def follow_with_news(*given, before=follow_loop.follow):
         hanging.feed("lines", "one")
         before(*given)
 
-    monkeypatch.setattr(rounds, "follow", follow_with_news)
-    monkeypatch.setattr(crew.Crew, "_stop_at_batch_end", stop)
+    monkeypatch.setattr(follow_loop, "follow", follow_with_news)
+    monkeypatch.setattr(supervisor.Crew, "_stop_at_batch_end", stop)
     thread = when_the_batch_has_begun(hanging, signal_twice)
     with pytest.raises(Interrupted, match="step 'held' was ended in batch 0; the next run repeats it"):
         run(hanging, grace="1 hour", follow=follow)
@@ -142,7 +143,7 @@ def slow(rows, /):
 
 
 def test_a_long_batch_whose_tasks_finish_is_waited_for(flow, monkeypatch):
-    monkeypatch.setattr(stops, "POLL_INTERVAL_S", 0.01)
+    monkeypatch.setattr(stop_request, "POLL_INTERVAL_S", 0.01)
     flow.source("lines", "text")
     flow.feed("lines", *"abcdefg")
     flow.steps(f"""
@@ -153,13 +154,13 @@ def test_a_long_batch_whose_tasks_finish_is_waited_for(flow, monkeypatch):
           writes: {{table: slow}}
           settings: {{spark.sql.shuffle.partitions: 8}}
         """)
-    file = Path(stops.request_file(flow.bundle().environment, "flow"))
+    file = Path(stop_request.request_file(flow.bundle().environment, "flow"))
     stopping = threading.Event()
     offsets = flow.directory / "checkpoints/flow/slow/1/spark/offsets/0"
 
     def ask():
         wait_until(offsets.exists, "the batch to begin")
-        stops.ask(file, by="test", within=60)
+        stop_request.ask(file, by="test", within=60)
         stopping.set()
 
     thread = threading.Thread(target=ask)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import janino
+from headrace.spark import java_compiler
 
 STOCK = "org.apache.hadoop.fs.LocalFileSystem"
 QUERY = count()
@@ -91,7 +91,7 @@ def test_dangling_links_are_skipped(spark, linked):
     (linked / "files" / "dangling.json").symlink_to("nowhere")
     (linked / "files" / "itself.json").symlink_to("itself.json")
     assert read_stream(spark, linked / "files", linked / "checkpoint") == ["b.json"]
-    path, system = hadoop(spark, janino.LOCAL_FILES)
+    path, system = hadoop(spark, java_compiler.LOCAL_FILES)
     for name in ("dangling.json", "itself.json", "c.json/below"):
         assert not system.exists(path(str(linked / "files" / name)))
         with pytest.raises(Exception, match="FileNotFoundException"):
@@ -212,11 +212,11 @@ def test_a_listing_equals_that_of_hadoops_own_class(spark, linked):
         return [" ".join(str(getattr(status, name)()) for name in asked) for status in listed]
 
     for path in ("", "directory", "files", "files/c.json"):
-        assert listing(janino.LOCAL_FILES, path) == listing(STOCK, path)
+        assert listing(java_compiler.LOCAL_FILES, path) == listing(STOCK, path)
 
 
 def test_permissions_are_set(spark, tmp_path):
-    path, system = hadoop(spark, janino.LOCAL_FILES)
+    path, system = hadoop(spark, java_compiler.LOCAL_FILES)
     (tmp_path / "file").touch()
     permission = spark._jvm.org.apache.hadoop.fs.permission.FsPermission("640")
     system.setPermission(path(str(tmp_path / "file")), permission)

@@ -10,7 +10,7 @@ from figures import Figure, Section, middle
 from ground import Attempt, Ground
 from measure import say
 
-from headrace.progress import read_events
+from headrace.runtime.events import read_events
 from headrace_shop.arrivals import CLEAN
 
 ROWS = 100

@@ -18,7 +18,7 @@ import measure
 import pyspark
 from machine import REPOSITORY
 
-from headrace import janino, jars
+from headrace.spark import java_compiler, jars
 from headrace_shop.sample import make_sample
 
 BY_HAND = Path(__file__).with_name("by_hand.py")
@@ -86,7 +86,7 @@ class Ground:
     def class_path(self) -> str:
         """The jars that Headrace's own session has."""
         found = jars.spark_jars(pyspark.__version__)
-        return os.pathsep.join(str(jar) for jar in [*found, janino.compiled_classes(found)])
+        return os.pathsep.join(str(jar) for jar in [*found, java_compiler.compiled_classes(found)])
 
     def sample(self, name: str, orders: int, **settings: Any) -> Path:
         """A directory with orders and customers, made once."""

@@ -14,7 +14,7 @@ from measure import cpu_of, say
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from headrace import session
+from headrace.spark import session
 from headrace.config.load import load_bundle
 from headrace.testing import run_pipeline
 

@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from headrace import java
+from headrace.spark import java
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -1,4 +1,4 @@
-"""Writes the grammar of a job, as the SDK's own classes declare it, into src/headrace/config/grammar.json."""
+"""Writes the grammar of a job, as the SDK's own classes declare it, into src/headrace/config/databricks/job_grammar.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from databricks.sdk.service import jobs
 
-FILE = Path(__file__).resolve().parents[2] / "src" / "headrace" / "config" / "grammar.json"
+FILE = Path(__file__).resolve().parents[2] / "src" / "headrace" / "config" / "databricks" / "job_grammar.json"
 SCALARS = {str: "text", int: "whole number", float: "number", bool: "truth"}
 
 

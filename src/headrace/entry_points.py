@@ -12,7 +12,7 @@ from headrace.config.models import Layer
 from headrace.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from headrace.progress import Event
+    from headrace.runtime.events import Event
 
 
 def run() -> None:
@@ -41,8 +41,10 @@ class _Arguments(argparse.ArgumentParser):
 
 
 def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
-    from headrace import graph, runner, session
     from headrace.config.load import find_root, load_bundle
+    from headrace.graph import resolve
+    from headrace.runtime import runner
+    from headrace.spark import session
 
     given = _parse(argv)
     bundle = load_bundle(find_root(Path(given.conf)), given.env, dict(given.value))
@@ -52,7 +54,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     if not only:
         raise ConfigurationError(f"pipeline {given.pipeline!r} has no {layer} step", fix="call `run`, or another layer")
     short = runner.is_short(bundle, given.pipeline, only, follow=False, once=False)
-    graph.require_functions(bundle)
+    resolve.require_functions(bundle)
     with (
         runner.announced(bundle, given.pipeline, watch=_print_event) as start,
         session.opened(bundle, name=given.pipeline, short=short, record=short) as spark,
@@ -62,7 +64,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
 
 def _print_event(event: Event) -> None:
     """Print what a job's log should show: batches and warnings."""
-    from headrace.progress import in_words
+    from headrace.runtime.events import in_words
 
     if event.what == "batch":
         print(in_words(event))

@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from deployments import DATABRICKS, LIVE, PROMPT
+from headrace.deploy import databricks_workspace as workspace_module
 from headrace.deploy import upload
-from headrace.deploy import workspace as workspace_module
 from headrace.deploy.apply import Order, apply
+from headrace.deploy.databricks_workspace import Workspace
+from headrace.deploy.deploy_state import Entry, Intent, State, paused
+from headrace.deploy.deployed_jobs import destroy, start, stop
 from headrace.deploy.drain import Limits, drain, running
-from headrace.deploy.history import earlier
-from headrace.deploy.jobs import destroy, start, stop
-from headrace.deploy.ledger import Ledger
+from headrace.deploy.release_history import earlier
 from headrace.deploy.remote import Run
-from headrace.deploy.state import Entry, Intent, State, paused
-from headrace.deploy.workspace import Workspace
+from headrace.deploy.state_store import Ledger
 from headrace.errors import DeploymentError
 from workspaces import reset
 

@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 
 from deployments import commit
 from headrace.cli import main
-from headrace.deploy.ledger import Ledger
-from headrace.deploy.place import open_place
+from headrace.deploy.deploy_target import open_place
 from headrace.deploy.remote import Run
+from headrace.deploy.state_store import Ledger
 from headrace.testing.workspace import LocalWorkspace
 from headrace_shop.arrivals import CLEAN
 from headrace_shop.sample import make_sample

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.config.models import KafkaSource
 from headrace.testing import run_pipeline
-from headrace.testing.kafka import KafkaBroker
+from headrace.testing.kafka_broker import KafkaBroker
 from headrace_shop.sample import make_sample
 from processes import ROOT
 

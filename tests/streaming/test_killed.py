@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import wanted
-from headrace.progress import read_events
+from headrace.runtime.events import read_events
 from headrace.testing import run_pipeline
 from headrace_shop.arrivals import Mix
 from processes import copy_bundle, headrace, kill_group, wait_until

@@ -14,7 +14,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from headrace import jars
+from headrace.spark import jars
 
 OURS = ("COV", "DATABRICKS", "HEADRACE", "PYSPARK", "PYTEST", "PYTHON", "SPARK", "VIRTUAL_ENV")
 Call = Callable[..., "CompletedProcess[str]"]

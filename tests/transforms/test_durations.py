@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headrace import functions
+from headrace.graph import function_signatures
 from headrace.transforms import gold
 
 
 def test_the_check_and_the_transform_read_durations_alike() -> None:
-    assert functions.SPAN.pattern == gold.DURATION.pattern
+    assert function_signatures.SPAN.pattern == gold.DURATION.pattern

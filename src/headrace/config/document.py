@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from headrace.config.locate import KeyPath, Lines, in_words
+from headrace.config.locations import KeyPath, Lines, in_words
 from headrace.errors import Problem
 
 try:

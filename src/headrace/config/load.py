@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.config.bundle import Resources, read_resources
-from headrace.config.checks.deployment import Jobs, check_deployment
-from headrace.config.checks.environments import check_environment
-from headrace.config.checks.places import check_places
-from headrace.config.checks.secrets import check_environment_secrets, check_step_secrets, check_variable_secrets
-from headrace.config.checks.sharing import check_root_paths, check_sharing
-from headrace.config.checks.steps import check_steps
-from headrace.config.checks.tables import check_tables
-from headrace.config.checks.targets import check_targets
-from headrace.config.environments import EnvironmentDraft, environment_names, read_environment
-from headrace.config.locate import Lines, line_order, nearest
+from headrace.config.checks.deployment_checks import Jobs, check_deployment
+from headrace.config.checks.environment_checks import check_environment
+from headrace.config.checks.isolation_checks import check_root_paths, check_sharing
+from headrace.config.checks.location_checks import check_places
+from headrace.config.checks.secret_checks import check_environment_secrets, check_step_secrets, check_variable_secrets
+from headrace.config.checks.step_checks import check_steps
+from headrace.config.checks.table_checks import check_tables
+from headrace.config.checks.target_checks import check_targets
+from headrace.config.databricks.databricks_yml import Resources, read_resources
+from headrace.config.environment_files import EnvironmentDraft, environment_names, read_environment
+from headrace.config.locations import Lines, line_order, nearest
 from headrace.config.models import Bundle, Pipeline, Step
-from headrace.config.pipelines import Draft, read_pipelines
+from headrace.config.pipeline_files import Draft, read_pipelines
 from headrace.errors import ConfigurationError, Problem
 
 

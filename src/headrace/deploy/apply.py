@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from headrace.deploy import look, upload
+from headrace.deploy import planner, upload
+from headrace.deploy.deploy_state import Body, Deployed, Entry, Intent, State, paused, runs_by_itself
+from headrace.deploy.deploy_target import Place
 from headrace.deploy.drain import Limits, drain, remove, running
-from headrace.deploy.ledger import Ledger, Say, timestamp
-from headrace.deploy.place import Place
 from headrace.deploy.plan import JobPlan, Plan
-from headrace.deploy.state import Body, Deployed, Entry, Intent, State, paused, runs_by_itself
+from headrace.deploy.state_store import Ledger, Say, timestamp
 from headrace.errors import DeploymentError, Problem
-from headrace.release import Release
+from headrace.release.releases import Release
 
 KEPT = 5  # releases
 
@@ -33,7 +33,7 @@ def apply(plan: Plan, release: Release, place: Place, order: Order, say: Say) ->
     ledger = Ledger(place)
     with ledger.locked(order.what, break_lock=order.break_lock, say=say):
         state = ledger.read()
-        require_same(plan, look.plan(release, place, state))
+        require_same(plan, planner.plan(release, place, state))
         return _Work(plan, release, place, order, ledger, say).carry_out(state)
 
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from headrace.deploy.ledger import Say
-from headrace.deploy.place import Place
+from headrace.checkpoints.stop_request import request
+from headrace.deploy.deploy_state import Deployed, paused
+from headrace.deploy.deploy_target import Place
 from headrace.deploy.remote import Run
-from headrace.deploy.state import Deployed, paused
+from headrace.deploy.state_store import Say
 from headrace.errors import DeploymentError
-from headrace.stops import request
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between two looks: soon at first, then rarely
 CANCELLING = 120.0  # seconds in which a cancelled run has to end

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from headrace.deploy.place import Place
+from headrace.deploy.deploy_state import State
+from headrace.deploy.deploy_target import Place
 from headrace.deploy.remote import Run
-from headrace.deploy.state import State
 from headrace.errors import DeploymentError, Problem
 
 Gate = Literal["success", "started", "none"]

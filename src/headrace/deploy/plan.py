@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from headrace.deploy.job import Wanted
+from headrace.deploy.deploy_state import Body, Deployed, Grants, State, paused
+from headrace.deploy.desired_job import Wanted
 from headrace.deploy.remote import Found
-from headrace.deploy.state import Body, Deployed, Grants, State, paused
 from headrace.errors import DeploymentError
-from headrace.release import Manifest
+from headrace.release.releases import Manifest
 
 Action = Literal["create", "update", "unchanged", "delete"]
 NOT_COMPARED = "not compared"

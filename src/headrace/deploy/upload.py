@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Set
 from pathlib import Path, PurePosixPath
 
-from headrace import release as releases
-from headrace.deploy.ledger import Say
-from headrace.deploy.place import Place
+from headrace.deploy.deploy_target import Place
+from headrace.deploy.state_store import Say
 from headrace.errors import DataError, DeploymentError
-from headrace.release import MANIFEST, Manifest, Release
+from headrace.release import releases
+from headrace.release.releases import MANIFEST, Manifest, Release
 
 
 def put(release: Release, place: Place, say: Say) -> None:

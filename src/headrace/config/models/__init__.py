@@ -21,8 +21,8 @@ from headrace.config.models.environment import (
     Topic,
     Trigger,
 )
-from headrace.config.models.kinds import Setting, milliseconds, on_disk
 from headrace.config.models.pipeline import Layer, Pipeline, Read, Rule, Sink, Step, Watermark
+from headrace.config.models.value_types import Setting, milliseconds, on_disk
 
 __all__ = [
     "Bundle",

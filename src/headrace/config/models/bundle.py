@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from headrace.config.jobs import Job, Target
-from headrace.config.locate import Lines
+from headrace.config.databricks.job_definitions import Job, Target
+from headrace.config.locations import Lines
 from headrace.config.models.environment import Environment
-from headrace.config.models.kinds import Model, on_disk
 from headrace.config.models.pipeline import Pipeline, Step
+from headrace.config.models.value_types import Model, on_disk
 
 
 class Bundle(Model):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from headrace.config.models.kinds import Duration, Many, Memory, Model, Name, SecretName, Setting
+from headrace.config.models.value_types import Duration, Many, Memory, Model, Name, SecretName, Setting
 
 
 class LocalEngine(Model):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Strict
 
-from headrace.config.models.kinds import IMPORT_PATH, Duration, ImportPath, Many, Model, Name, Setting
+from headrace.config.models.value_types import IMPORT_PATH, Duration, ImportPath, Many, Model, Name, Setting
 
 Layer = Literal["bronze", "silver", "gold"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headrace.testing.workspace.wire import Answer, ApiError
+from headrace.testing.workspace.http_messages import Answer, ApiError
 
 
 class Call(NamedTuple):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from headrace.errors import SetupError
-from headrace.testing.workspace.wire import Document
+from headrace.testing.workspace.http_messages import Document
 
 FIRST_ID = 1000
 PART = ".part"  # how the names of files end that are being written

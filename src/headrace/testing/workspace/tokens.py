@@ -6,7 +6,7 @@ import hmac
 import re
 import secrets
 
-from headrace.testing.workspace.wire import ApiError
+from headrace.testing.workspace.http_messages import ApiError
 
 
 class Tokens:

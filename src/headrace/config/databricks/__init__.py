@@ -1,0 +1,1 @@
+"""databricks.yml and its jobs: the part of Databricks' grammar that Headrace carries out."""

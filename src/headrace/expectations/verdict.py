@@ -1,0 +1,136 @@
+"""Judges rows: which are refused and why, which are dropped, which only get a remark.
+
+A judged row carries one column, `_headrace`: null for a row that nothing was said of, else what was said, the raw
+record and where it came from. Refused rows keep no event time, so that they can never move a watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headrace.config.models import Read, Rule, Step, milliseconds
+from headrace.expectations.row_checks import (
+    Test,
+    columns_of,
+    names_of,
+    quoted,
+    require_columns,
+    require_fitting,
+    tests_of,
+    told,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+RAW, POSITION, MALFORMED = "_headrace_raw", "_headrace_position", "_headrace_malformed"
+ARRIVAL = (RAW, POSITION, MALFORMED)
+VERDICT = "_headrace"
+UNIQUE = "_headrace_unique"
+
+
+def judge_arrivals(frame: DataFrame, read: Read) -> DataFrame:
+    """Judges rows of an outside source; what it adds is only the verdict."""
+    from pyspark.sql import functions as F
+
+    own = frame.drop(*ARRIVAL)
+
+    def arrival(name: str, otherwise: Column) -> Column:
+        return F.col(name) if name in frame.columns else otherwise
+
+    require_columns(own, "the watermark", [read.watermark.column] if read.watermark else [])
+    require_columns(own, "expect", columns_of(read.expect))
+    require_fitting(frame, read.expect)
+    with told("expect"):
+        judged = _judge(
+            frame,
+            [*_event_time_tests(read), *tests_of(read.expect)],
+            raw=arrival(RAW, F.to_json(F.struct(*map(quoted, own.columns)))),
+            position=arrival(POSITION, F.lit(None).cast("string")),
+            malformed=arrival(MALFORMED, F.lit(False)),
+        )
+    if read.watermark is not None:
+        time = read.watermark.column
+        judged = judged.withColumn(time, F.when(~is_bad(), F.col(time)))
+    return judged.select(*map(quoted, own.columns), VERDICT)
+
+
+def judge_result(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """Judges the rows that a step is about to write."""
+    from pyspark.sql import functions as F
+
+    if not rules:
+        return frame
+    require_columns(frame, "expect", columns_of(rules))
+    with told("expect"):
+        raw = F.to_json(F.struct(*map(quoted, frame.columns)))
+        return _judge(frame, tests_of(rules), raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
+
+
+def is_bad() -> Column:
+    """True for a row that must not reach the table."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(F.col(f"{VERDICT}.bad"), F.lit(False))
+
+
+def let_through(frame: DataFrame) -> DataFrame:
+    """Gives each bad row a key of its own, so that deduplication passes it on."""
+    from pyspark.sql import functions as F
+
+    return frame.withColumn(UNIQUE, F.when(is_bad(), F.reflect(F.lit("java.util.UUID"), F.lit("randomUUID"))))
+
+
+def is_judged(frame: DataFrame) -> bool:
+    """Whether the rows carry a verdict."""
+    return VERDICT in frame.columns
+
+
+def rule_names(step: Step) -> list[str]:
+    """The names under which a step's refusals can be counted."""
+    rules = [rule for read in step.reads.values() for rule in read.expect] + list(step.expect)
+    return ["malformed", "event time missing", "event time in the future", *names_of(rules)]
+
+
+def _event_time_tests(read: Read) -> list[Test]:
+    from pyspark.sql import functions as F
+
+    if read.watermark is None:
+        return []
+    time = F.col(read.watermark.column)
+    limit = F.current_timestamp() + F.make_dt_interval(secs=F.lit(milliseconds(read.max_future) / 1000))
+    return [
+        Test("event time missing", time.isNull()),
+        Test("event time in the future", F.struct(time) > F.struct(limit)),
+    ]
+
+
+def _judge(frame: DataFrame, tests: list[Test], *, raw: Column, position: Column, malformed: Column) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    def failed_names(on_fail: str, *, also: Column | None = None) -> Column:
+        found = [F.when(test.failed, F.lit(test.name)) for test in tests if test.on_fail == on_fail]
+        names = F.array_compact(F.array(*found)) if found else F.array().cast("array<string>")
+        # A malformed record's fields mean nothing: it has that one reason.
+        return F.when(malformed, also if also is not None else F.array().cast("array<string>")).otherwise(names)
+
+    stops = [test for test in tests if test.on_fail == "stop"]
+    for test in stops:
+        told = F.concat(F.lit(f"{test.name} failed, and its on_fail is stop: "), raw)
+        stop = F.when(~malformed & test.failed, F.raise_error(told).cast("boolean")).otherwise(F.lit(True))
+        frame = frame.where(stop)
+    said = [test for test in tests if test.on_fail != "stop"]
+    anything, bad = malformed, malformed
+    for test in said:
+        anything = anything | test.failed
+        bad = bad if test.on_fail == "warn" else bad | test.failed
+    verdict = F.struct(
+        bad.alias("bad"),
+        failed_names("quarantine", also=F.array(F.lit("malformed"))).alias("refused"),
+        failed_names("drop").alias("dropped"),
+        failed_names("warn").alias("warned"),
+        raw.alias("raw"),
+        position.alias("position"),
+    )
+    return frame.withColumn(VERDICT, F.when(anything, verdict))

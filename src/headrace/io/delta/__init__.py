@@ -1,0 +1,1 @@
+"""Delta tables: reading, appending and merging with transaction ids."""

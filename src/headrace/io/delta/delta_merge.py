@@ -1,0 +1,72 @@
+"""Merges a batch into a table by key: the newest row of each key stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headrace.errors import DataError
+from headrace.expectations.row_checks import quoted
+from headrace.io.delta.delta_table import CHANGES, Stamp, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RANK = "_headrace_rank"
+CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
+CHANGE_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, "_commit_timestamp")  # of a table's change data feed; never written
+
+
+def upsert(
+    rows: DataFrame,
+    table: Table,
+    *,
+    keys: Sequence[str],
+    sequence: str,
+    stamp: Stamp,
+    partition_by: Sequence[str] = (),
+    as_new_wins: bool = False,
+) -> None:
+    """Insert new keys and update known ones. Older rows never win; ties with the table win only with `as_new_wins`.
+
+    Of rows that are changes of a table, the commit version breaks ties within the batch.
+    """
+    spark = rows.sparkSession
+    tie_break = [COMMIT_VERSION] if COMMIT_VERSION in rows.columns else []
+    fresh = newest(rows, keys, [sequence, *tie_break]).drop(*CHANGE_COLUMNS)
+    if not table.exists(spark):  # the first rows need no merge; changes are kept for those who will read them
+        stamp.append(fresh, table, partition_by=partition_by, options=CHANGES)
+        return
+    same_key = " AND ".join(f"kept.{key} <=> new.{key}" for key in map(quoted, keys))
+    merge = table.delta(spark).alias("kept").merge(fresh.alias("new"), same_key)
+    by = quoted(sequence)
+    newer = f"kept.{by} IS NULL OR new.{by} {'>=' if as_new_wins else '>'} kept.{by}"
+    with stamp.on(spark):
+        merge.whenMatchedUpdateAll(newer).whenNotMatchedInsertAll().execute()
+
+
+def changed_rows(rows: DataFrame) -> DataFrame:
+    """Return the inserted and updated rows of a change data feed. Raise DataError if rows were deleted."""
+    from pyspark.sql import functions as F
+
+    if not rows.where(F.col(CHANGE_TYPE) == "delete").isEmpty():
+        raise DataError(
+            "rows were deleted in the table whose changes are read, and an upsert cannot delete them in the copy",
+            fix="read the table with static: true, or drop rows of _change_type 'delete' in a transform to keep them",
+        )
+    return rows.where(F.col(CHANGE_TYPE) != "update_preimage")
+
+
+def newest(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
+    """Return the row of each key with the highest sequence; of ties, the same row at each repetition."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    # A map has no hash in Spark (4.2.0), but its text has.
+    hashed = [
+        F.to_json(F.struct(name)) if "map<" in field.dataType.simpleString() else F.col(name)
+        for field, name in zip(rows.schema.fields, map(quoted, rows.columns), strict=True)
+    ]
+    order = [*(F.col(name).desc_nulls_last() for name in map(quoted, sequence)), F.xxhash64(*hashed)]
+    rank = F.row_number().over(Window.partitionBy(*map(quoted, keys)).orderBy(*order))
+    return rows.withColumn(RANK, rank).where(F.col(RANK) == 1).drop(RANK)

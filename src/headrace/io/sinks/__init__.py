@@ -1,0 +1,1 @@
+"""Write results: Spark's own sinks, and the batch writer that writes each batch exactly once."""

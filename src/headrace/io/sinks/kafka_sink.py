@@ -1,0 +1,52 @@
+"""Rows as Kafka records: how they are encoded, and how a topic is written to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.config.models import Environment, Sink
+from headrace.errors import ConfigurationError
+from headrace.io import kafka_secrets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KAFKA_COLUMNS = {"key", "value", "headers", "topic", "partition"}  # of a record; Kafka's writer drops all others
+
+
+def options_of(sink: Sink, environment: Environment) -> dict[str, str]:
+    """Return Spark's options for writing to the topic."""
+    topic = environment.topics[str(sink.topic)]
+    options = {
+        "kafka.bootstrap.servers": topic.servers,
+        "topic": topic.topic,
+        **kafka_secrets.kafka_options(topic.security),
+    }
+    return options | {key: str(value) for key, value in topic.options.items()}
+
+
+def records(rows: DataFrame) -> DataFrame:
+    """Return the rows as Kafka records: unchanged if all their columns are Kafka's, else as one JSON object each."""
+    from pyspark.sql import functions as F
+
+    is_record = "value" in rows.columns and KAFKA_COLUMNS.issuperset(rows.columns)
+    return rows if is_record else rows.select(F.to_json(F.struct("*")).alias("value"))
+
+
+def require_sendable(rows: DataFrame, topic: str) -> None:
+    """Raise ConfigurationError for columns that would be lost on the way to the topic."""
+    columns = set(rows.columns)
+    others = sorted(columns - KAFKA_COLUMNS)
+    if "value" not in columns:
+        return
+    if "topic" in columns and not others:
+        raise ConfigurationError(
+            f"the sink sends to topic {topic!r}, so column 'topic' would be lost",
+            fix="drop the column in the transform, or rename 'value' to send each row as one JSON object",
+        )
+    if others and columns & (KAFKA_COLUMNS - {"value"}):
+        kafka = ", ".join(repr(name) for name in sorted(columns & KAFKA_COLUMNS))
+        raise ConfigurationError(
+            f"column {others[0]!r} would be lost: a Kafka record has only {kafka} of the columns",
+            fix="drop it in the transform, or rename 'value' to send each row as one JSON object",
+        )

@@ -1,0 +1,1 @@
+"""Open inputs: sources and tables, as DataFrames."""

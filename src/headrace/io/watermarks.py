@@ -1,0 +1,121 @@
+"""Watermarks of a query: only the configuration sets them, none is inherited through a table.
+
+Spark marks a column with a watermark by a key in the column's metadata. Delta stores that metadata in the table's
+schema, and a query that reads the table then behaves as if it had a watermark: an aggregation in append mode starts
+and never emits a row (Spark 4.2.0, Delta 4.4.0). So the key is removed from every input and every output. All other
+metadata stays: chained windows need `spark.timeWindow`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace.config.models import Step
+from headrace.expectations.row_checks import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+METADATA_KEY = "spark.watermarkDelayMs"
+MARKED = re.compile(r"-T\d+ms")  # how plans print a column that has a watermark (4.2.0)
+WINDOWED = re.compile(r"precisetimestampconversion\((?:\w+\()?(\w+)#")  # how they print the time of a window
+EXAMPLE_DELAY = "10 minutes"
+
+
+def without_watermark(frame: DataFrame) -> DataFrame:
+    """Return the frame with no column marked as having a watermark; the same frame if none is marked."""
+    from pyspark.sql import functions as F
+
+    if METADATA_KEY not in frame.schema.json():
+        return frame
+    columns = []
+    for field in frame.schema.fields:
+        column, data_type = F.col(quoted(field.name)), _unmarked(field.dataType)
+        if data_type.json() != field.dataType.json():
+            column = column.cast(data_type)
+        metadata = {key: value for key, value in field.metadata.items() if key != METADATA_KEY}
+        columns.append(column.alias(field.name, metadata=metadata))
+    return frame.select(*columns)
+
+
+def missing_watermark(step: Step, inputs: Mapping[str, DataFrame], plan: str) -> str:
+    """Return the fix for a query that Spark refuses because it has no watermark, naming the likely column."""
+    lacking = {name: frame for name, frame in inputs.items() if frame.isStreaming and not step.reads[name].watermark}
+    if not lacking:
+        columns = " and ".join(repr(read.watermark.column) for read in step.reads.values() if read.watermark)
+        return f"group or join by the watermark's column ({columns}) or by a window over it, and keep it until there"
+    fixes = []
+    for name, frame in lacking.items():
+        column = _likely_column(step, frame, plan)
+        if column is None:
+            fixes.append(f"give reads.{name} a column of type TIMESTAMP and a watermark on it")
+        else:
+            fixes.append(f"add to reads.{name}: watermark: {{column: {column}, delay: {EXAMPLE_DELAY}}}")
+    return "; ".join(fixes)
+
+
+def unbounded_state(frame: DataFrame, step: Step) -> list[str]:
+    """Return a warning for each operator of the query whose state Spark never removes; none without a JVM."""
+    frame_in_jvm: Any = getattr(frame, "_jdf", None)
+    if frame_in_jvm is None:
+        return []
+    found: dict[str, None] = {}
+    for node in _nodes(frame_in_jvm.queryExecution().analyzed()):
+        name = node.nodeName()
+        if name == "Deduplicate" and node.isStreaming() and not _has_watermark(node.keys()):
+            found["dropDuplicates without the watermark's column among its columns keeps every key"] = None
+        elif name == "Aggregate" and node.isStreaming() and node.groupingExpressions().nonEmpty():
+            if step.output == "complete":
+                found["output: complete keeps every group"] = None
+            elif not _has_watermark(node.groupingExpressions()):
+                found["an aggregation that does not group by the watermark's column keeps every group"] = None
+        elif name == "Join" and node.left().isStreaming() and node.right().isStreaming():
+            output = [node.left().output(), node.right().output()]
+            if not any(_has_watermark(columns) for columns in output):
+                found["a join of two streams without a watermark keeps every row"] = None
+    return [f"the state grows for ever: {reason}" for reason in found]
+
+
+def _likely_column(step: Step, frame: DataFrame, plan: str) -> str | None:
+    """Return the timestamp column that windows use or a setting names, else the first one."""
+    times = [field.name for field in frame.schema.fields if field.dataType.typeName() == "timestamp"]
+    settings = [value for value in step.with_.values() if isinstance(value, str)]
+    wanted = [*WINDOWED.findall(plan), *settings, *times]
+    return next((column for column in wanted if column in times), None)
+
+
+def _unmarked(data_type: DataType) -> DataType:
+    """Return the type without the key in the metadata of nested fields."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    if isinstance(data_type, StructType):
+        return StructType(
+            [
+                StructField(
+                    field.name,
+                    _unmarked(field.dataType),
+                    field.nullable,
+                    {key: value for key, value in field.metadata.items() if key != METADATA_KEY},
+                )
+                for field in data_type.fields
+            ]
+        )
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_unmarked(data_type.elementType), data_type.containsNull)
+    if isinstance(data_type, MapType):
+        return MapType(_unmarked(data_type.keyType), _unmarked(data_type.valueType), data_type.valueContainsNull)
+    return data_type
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for number in range(children.size()):
+        yield from _nodes(children.apply(number))
+
+
+def _has_watermark(expressions: Any) -> bool:
+    return any(MARKED.search(expressions.apply(number).toString()) for number in range(expressions.size()))

@@ -1,0 +1,1 @@
+"""Look at pipelines, tables and the machine without changing them."""

@@ -1,0 +1,1 @@
+"""Build releases: wheels, configuration and a manifest, and new bundles."""

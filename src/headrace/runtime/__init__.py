@@ -1,0 +1,1 @@
+"""Run a pipeline: prepare its steps, supervise their queries, record events."""

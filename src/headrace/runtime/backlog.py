@@ -1,0 +1,90 @@
+"""Estimates whether a run has so much to read that Java's optimising compiler pays off.
+
+A bounded run over few rows ends sooner with the quick compiler (C1) alone: 100,000 orders through three layers took
+9.5 s against 12.7 s. With C2 and the parallel collector 10,000,000 took 82 s against 158.8 s (2 cores, Spark 4.2.0).
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from headrace.checkpoints.layout import spark_directory
+from headrace.config.models import Bundle, FileSource, KafkaSource, Step, on_disk
+from headrace.io.delta.delta_table import table_of
+from headrace.runtime.events import Event, read_events
+from headrace.runtime.lag import files_in, read_so_far
+
+LARGE_BYTES = 64 << 20  # unread; about 400,000 JSON orders
+LARGE_RECORDS = 400_000
+
+
+def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
+    """Return whether the steps have more to read than the quick compiler is good for.
+
+    Sources that cannot be measured from here, as files of an object store, count as large.
+    """
+    environment = bundle.environment
+    written = {table for step in steps for table in step.tables_written}
+    unread = 0
+    for step in steps:
+        inputs = [read for read in step.reads.values() if not read.static]
+        sources = [environment.sources[read.source] for read in inputs if read.source]
+        reads_kafka = any(isinstance(source, KafkaSource) for source in sources)
+        if reads_kafka and _expected_records(bundle.directory, pipeline, step.name) > LARGE_RECORDS:
+            return True
+        files = [source.path for source in sources if isinstance(source, FileSource)]
+        tables = [table_of(environment, str(read.table)) for read in inputs if read.table and read.table not in written]
+        if not all(map(on_disk, [*files, *(table.place for table in tables if table.by_path)])):
+            return True
+        checkpoint = Path(on_disk(spark_directory(environment, pipeline, step.name)))
+        unread += _unread_in_files(files, checkpoint)
+        unread += _unread_in_tables([Path(on_disk(table.place)) for table in tables if table.by_path], checkpoint)
+    return unread > LARGE_BYTES
+
+
+def _unread_in_files(paths: Iterable[str], checkpoint: Path) -> int:
+    """Return the bytes of all files, less the share of them that the step has read."""
+    sizes = [_size(Path(file)) for path in paths for file in _files(path)]
+    if sum(sizes) <= LARGE_BYTES:
+        return sum(sizes)
+    try:
+        read = sum(read_so_far(log) for log in checkpoint.glob("sources/*"))
+    except (OSError, ValueError):  # so many that counting them takes long: it has read most of them
+        return 0
+    return sum(sizes) * max(0, len(sizes) - read) // len(sizes)
+
+
+def _unread_in_tables(tables: Iterable[Path], checkpoint: Path) -> int:
+    """Return the bytes of the data files that are newer than the step's last batch."""
+    committed = max((file.stat().st_mtime_ns for file in checkpoint.glob("commits/[0-9]*")), default=0)
+    files = [file for table in tables for file in table.rglob("*.parquet") if "_delta_log" not in file.parts]
+    return sum(_size(file) for file in files if file.stat().st_mtime_ns > committed)
+
+
+def _expected_records(directory: Path, pipeline: str, step: str) -> float:
+    """Return how many records the step read in its last run and left unread, by its events; endless without any."""
+    runs: dict[str, list[Event]] = {}
+    for event in read_events(directory, pipeline):
+        if event.step == step and event.what == "batch":
+            runs.setdefault(event.run, []).append(event)
+    if not runs:
+        return float("inf")
+    last = list(runs.values())[-1]
+    return sum(event.rows for event in last) + (last[-1].behind or 0)
+
+
+def _files(path: str) -> list[str]:
+    root = on_disk(path)
+    found: list[str] = []
+    for match in glob.glob(root):  # noqa: PTH207, the pattern may begin anywhere
+        found += files_in(Path(match)) if Path(match).is_dir() else [match]
+    return found
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:  # a link to nowhere, or deleted meanwhile
+        return 0

@@ -1,0 +1,66 @@
+"""Compile our Java classes, once into the user's cache, with the Janino compiler that pyspark ships.
+
+`TableLog` replaces Delta's log store for local disks. Delta lists a table's log several times per batch, and its own
+class (4.4.0) then reads size, times, owner and group of every file: half of the time of a small batch after twenty
+minutes of commits.
+
+`LocalFiles` replaces Hadoop's local file system, which starts a `chmod` process for each file that it writes
+(3.4, 3.5), and works around a defect of Spark's file source with names like `report[1].json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from headrace.errors import SetupError
+from headrace.spark import jars, java
+
+TABLE_LOG = "headrace.TableLog"
+LOCAL_FILES = "headrace.LocalFiles"
+SOURCES = (Path(__file__).with_name("LocalFiles.java"), Path(__file__).with_name("TableLog.java"))
+COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
+
+
+def compiled_classes(class_path: Sequence[Path]) -> Path:
+    """Return the jar with our classes; compile it against Spark's jars and `class_path` when the cache lacks it."""
+    import pyspark
+
+    spark = Path(pyspark.__file__).parent / "jars"
+    sources = [source.read_text(encoding="utf-8") for source in SOURCES]
+    identity = "\n".join([*sources, pyspark.__version__, *(jar.name for jar in class_path)])
+    jar = jars.cache() / "jars" / f"headrace-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jar"
+    if not zipfile.is_zipfile(jar):
+        with jars.writing():
+            _compile([*class_path, *spark.glob("*.jar")], spark, jar)
+    return jar
+
+
+def _compile(against: Sequence[Path], spark: Path, jar: Path) -> None:
+    compiler = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
+    with tempfile.TemporaryDirectory(dir=jar.parent, prefix="compiling-") as private:
+        command: list[str | Path] = [java.executable(), "-XX:TieredStopAtLevel=1", "-cp", _joined(compiler), COMPILER]
+        command += ["-d", private, "-classpath", _joined(against), *SOURCES]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        compiled = sorted(Path(private).rglob("*.class"))
+        if done.returncode != 0 or not compiled:
+            error = (done.stdout + done.stderr).strip().partition("\n")[0]
+            raise SetupError(
+                f"Headrace's Java classes cannot be compiled: {error}",
+                where=str(SOURCES[0].parent),
+                fix="reinstall headrace and pyspark",
+            )
+        whole = Path(private, jar.name)
+        with zipfile.ZipFile(whole, "w") as archive:
+            for file in compiled:
+                archive.write(file, file.relative_to(private))
+        whole.replace(jar)  # atomic; a concurrent process replaces it with an equal jar
+
+
+def _joined(paths: Sequence[Path]) -> str:
+    return os.pathsep.join(str(path) for path in paths)

@@ -1,0 +1,62 @@
+"""Requests to stop: honoured when they come during a run, and when one still waits as the run starts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from headrace.checkpoints import stop_request
+from headrace.config.models import Environment, LocalEngine, Tables
+
+
+def environment(checkpoints: Path | str) -> Environment:
+    return Environment(
+        name="local", engine=LocalEngine(kind="local"), tables=Tables(root="t"), checkpoints=str(checkpoints)
+    )
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        stop_request.request("alice", within=-1),  # whoever asked waits no longer
+        b'{"id": "1", "by": "alice"}\n',  # of a version that did not say until when
+        b'{"until": "soon"}',
+        b"cut off",
+    ],
+)
+def test_an_old_request_is_ignored_and_a_new_one_is_honoured(tmp_path, monkeypatch, old):
+    monkeypatch.setattr(stop_request, "POLL_INTERVAL_S", 0.01)
+    (tmp_path / "orders").mkdir()
+    file = Path(stop_request.request_file(environment(tmp_path), "orders"))
+    file.write_bytes(old)
+    stop, polls = stop_request.Stop(), []
+    read = stop_request._read
+    monkeypatch.setattr(stop_request, "_read", lambda path: polls.append(path) or read(path))
+    with stop_request.watched(environment(tmp_path), "orders", stop):
+        while len(polls) < 3:  # once before the start, and twice since
+            assert not stop.wait(0.01)
+        file.unlink()  # deleting the old one requests nothing
+        while len(polls) < 6:
+            assert not stop.wait(0.01)
+        stop_request.ask(file, by="bob", within=-1)  # the clock of the requester may be slow
+        assert stop.wait(30)
+    assert json.loads(file.read_text())["by"] == "bob"
+    assert [path.name for path in file.parent.iterdir()] == ["stop.json"]
+
+
+def test_a_request_made_while_the_run_starts_is_honoured(tmp_path):
+    file = Path(stop_request.request_file(environment(tmp_path), "orders"))
+    stop_request.ask(file, by="alice", within=60)
+    stop = stop_request.Stop()
+    with stop_request.watched(environment(tmp_path), "orders", stop):
+        assert stop.is_set()
+
+
+def test_where_no_file_can_be_read_none_is_polled(tmp_path):
+    assert stop_request.request_file(environment("s3://bucket/checkpoints"), "orders") == ""
+    before = threading.active_count()
+    with stop_request.watched(environment("s3://bucket/checkpoints"), "orders", stop_request.Stop()):
+        assert threading.active_count() == before

@@ -1,0 +1,55 @@
+"""Rows as Kafka records."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.config.models import Environment, LocalEngine, Security, Sink, Tables, Topic
+from headrace.errors import ConfigurationError
+from headrace.io.sinks import kafka_sink
+
+
+def test_a_topic_has_its_servers_and_login(monkeypatch):
+    monkeypatch.setenv("HEADRACE_SECRET_SHOP_PASSWORD", "hush")
+    security = Security(mechanism="PLAIN", username="ann", password={"secret": "shop/password"})
+    topic = Topic(servers="broker:9093", topic="orders-v2", security=security, options={"kafka.linger.ms": 5})
+    environment = Environment(
+        name="local",
+        engine=LocalEngine(kind="local"),
+        tables=Tables(root="t"),
+        checkpoints="c",
+        topics={"orders": topic},
+    )
+    options = kafka_sink.options_of(Sink(topic="orders"), environment)
+    assert options["kafka.bootstrap.servers"] == "broker:9093"
+    assert options["topic"] == "orders-v2"
+    assert options["kafka.linger.ms"] == "5"
+    assert 'password="hush"' in options["kafka.sasl.jaas.config"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "sent"),
+    [
+        ("'a' AS value", "a record as it is"),
+        ("'a' AS value, 'k' AS key", "a record as it is"),
+        ("'a' AS value, 2 AS count", '{"value":"a","count":2}'),  # word count
+        ("'k' AS key, 2 AS count", '{"key":"k","count":2}'),
+        (
+            "'a' AS value, 'k' AS key, 2 AS count",
+            "column 'count' would be lost: a Kafka record has only 'key', 'value'",
+        ),
+        ("'a' AS value, 't' AS topic", "the sink sends to topic 'words', so column 'topic' would be lost"),
+    ],
+)
+def test_no_column_is_lost_on_the_way_to_a_topic(spark, columns, sent):
+    rows = spark.sql(f"SELECT {columns}")
+    if sent == "a record as it is":
+        kafka_sink.require_sendable(rows, "words")
+        assert kafka_sink.records(rows) is rows
+    elif sent.startswith("{"):
+        kafka_sink.require_sendable(rows, "words")
+        assert [row.value for row in kafka_sink.records(rows).collect()] == [sent]
+    else:
+        with pytest.raises(ConfigurationError) as error:
+            kafka_sink.require_sendable(rows, "words")
+        assert str(error.value).startswith(f"Error: {sent}")

@@ -1,0 +1,98 @@
+"""How much a run has to read, which decides how the JVM compiles."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import asdict
+
+import pytest
+
+from headrace.config.models import KafkaSource
+from headrace.runtime import backlog, runner
+from headrace.runtime.events import Event, events_file
+
+STEPS = """
+land: {layer: bronze, reads: {rows: {source: rows, schema: "id INT"}}, writes: {table: landed}}
+copy: {layer: silver, reads: {rows: {table: landed}}, writes: {table: copy}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Bytes and records of a test instead of millions."""
+    monkeypatch.setattr(backlog, "LARGE_BYTES", 1_000)
+    monkeypatch.setattr(backlog, "LARGE_RECORDS", 100)
+
+
+def is_large(flow, *only):
+    bundle = flow.bundle()
+    return backlog.is_large(bundle, "flow", runner.chosen_steps(bundle, "flow", only))
+
+
+def is_short(flow, **asked):
+    return runner.is_short(flow.bundle(), "flow", **{"follow": False, "once": False, **asked})
+
+
+def test_files_that_were_read_are_no_backlog(flow):
+    flow.steps(STEPS)
+    flow.source("rows")
+    flow.feed("rows", *({"id": n} for n in range(50)))
+    assert (is_large(flow), is_short(flow)) == (False, True)
+    flow.feed("rows", *({"id": n} for n in range(100)))
+    assert (is_large(flow), is_short(flow), is_short(flow, follow=True)) == (True, False, False)
+    assert not is_large(flow, "copy")  # its table is still to be made
+    flow.run("land")
+    assert not is_large(flow, "land")
+    flow.feed("rows", *({"id": n} for n in range(200)))
+    assert is_large(flow, "land")
+    (flow.directory / "data" / "rows" / "nowhere").symlink_to("nowhere")
+    assert is_large(flow, "land")
+
+
+def test_a_table_that_another_run_wrote_counts_until_it_is_read(flow, monkeypatch):
+    flow.steps(STEPS)
+    flow.source("rows")
+    flow.feed("rows", *({"id": n} for n in range(100)))
+    flow.run("land")
+    monkeypatch.setattr(backlog, "LARGE_BYTES", 100)
+    assert is_large(flow, "copy")
+    flow.run("copy")
+    assert not is_large(flow, "copy")
+
+
+def test_patterns_and_stores(flow):
+    flow.steps(STEPS)
+    place = flow.source("rows")
+    (place / "day").mkdir()
+    (place / "day" / "a.json.gz").write_bytes(gzip.compress(bytes(range(256)) * 8, compresslevel=0))
+    flow.other_source("rows", kind="files", format="json", path=f"{place}/*")
+    assert is_large(flow)
+    flow.other_source("rows", kind="files", format="json", path=f"{place}/other*")
+    assert not is_large(flow)
+    flow.other_source("rows", kind="files", format="json", path="s3://bucket/rows")
+    assert is_large(flow)  # it cannot be told
+
+
+def test_records_of_kafka_are_expected_to_be_as_many_as_last_time(flow):
+    flow.steps(STEPS)
+    flow.other_source("rows", kind="kafka", servers="broker:9092", topics=["rows"])
+    bundle = flow.bundle()
+    assert isinstance(bundle.environment.sources["rows"], KafkaSource)
+    assert is_large(flow)  # nothing is known
+
+    def ran(run, **counts):
+        event = Event("batch", "now", "flow", run, 1, "land", batch=0, **counts)
+        file = events_file(bundle.directory, "flow")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as lines:
+            lines.write(json.dumps(asdict(event)) + "\n")
+
+    ran("1", rows=1_000)
+    assert is_large(flow)
+    ran("2", rows=60)
+    assert not is_large(flow)
+    ran("2", rows=30, behind=5)
+    assert not is_large(flow)
+    ran("3", rows=30, behind=500)
+    assert is_large(flow)

@@ -1,0 +1,49 @@
+"""What many queries leave behind when they have ended: nothing that grows with their number."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from headrace.runtime.py4j_cleanup import Leftovers
+from processes import wait_until
+
+
+@pytest.fixture
+def run_queries(spark, tmp_path):
+    """Runs so many queries with state, one after the other, each of which calls Python."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "lines.txt").write_text("a\nb\na\n")
+    lines = spark.readStream.text(str(tmp_path / "in")).groupBy("value").count()
+    rows = []
+    number = iter(range(100))
+
+    def run(queries: int) -> list[tuple[str, int]]:
+        rows.clear()
+        for _ in range(queries):
+            query = (
+                lines.writeStream.foreachBatch(lambda batch, _: rows.extend(tuple(row) for row in batch.collect()))
+                .outputMode("complete")
+                .option("checkpointLocation", str(tmp_path / f"checkpoint-{next(number)}"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+        return sorted(rows)
+
+    return run
+
+
+def test_what_queries_leave_behind_goes(spark, run_queries):
+    run_queries(1)
+    leftovers = Leftovers(spark)
+    threads, listeners = threading.active_count(), len(leftovers._listeners())
+    run_queries(3)
+    assert threading.active_count() >= threads + 3
+    assert len(leftovers._listeners()) == listeners + 3
+    leftovers.clear()
+    assert len(leftovers._listeners()) == listeners
+    leftovers.clear()
+    wait_until(lambda: threading.active_count() <= threads, "the threads of the queries to end")
+    assert run_queries(1) == [("a", 2), ("b", 1)]
