@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle
-from headrace.graph.resolve import order_of_all
+from headrace.graph.order import all_steps
 from headrace.runtime import prepare
 from headrace.testing import PipelineRun, run_pipeline
 from headrace.testing.pipeline_run import Places
@@ -76,10 +76,10 @@ class Flow:
         self.bundle()
         return run_pipeline(self.spark, self.directory, NAME, self.directory, only=only)
 
-    def rehearse(self) -> list[prepare.Prepared]:
+    def rehearse(self) -> list[prepare.PreparedStep]:
         """Prepares all steps, starting none."""
         bundle = self.bundle()
-        return prepare.rehearse(self.spark, order_of_all(bundle), bundle.environment)
+        return prepare.prepare_all(self.spark, all_steps(bundle), bundle.environment)
 
     def crash_before_commit(self, step: str, *, undo: Sequence[str] = ()) -> None:
         """Leaves all as a crash between the last batch's writes and its commit does.

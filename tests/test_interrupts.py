@@ -80,7 +80,7 @@ def test_a_batch_without_progress_is_ended_after_stop_grace(hanging, monkeypatch
     monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
     monkeypatch.setattr(stop_request, "POLL_INTERVAL_S", 0.01)
     file = Path(stop_request.request_file(hanging.bundle().environment, "flow"))
-    thread = when_the_batch_has_begun(hanging, lambda: stop_request.ask(file, by="test", within=60))
+    thread = when_the_batch_has_begun(hanging, lambda: stop_request.write_request(file, by="test", within=60))
     with pytest.raises(UnfinishedBatchError) as error:
         run(hanging, grace="1 second")
     thread.join()
@@ -106,7 +106,7 @@ def test_a_signal_ends_it_as_a_signal(hanging, monkeypatch):
 def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
     monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
     stopping = threading.Event()
-    stop_at_batch_end = supervisor.Crew._stop_at_batch_end
+    stop_at_batch_end = supervisor.QuerySupervisor._stop_at_batch_end
 
     def stop(of, ready, query):
         stopping.set()
@@ -122,7 +122,7 @@ def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
         before(*given)
 
     monkeypatch.setattr(follow_loop, "follow", follow_with_news)
-    monkeypatch.setattr(supervisor.Crew, "_stop_at_batch_end", stop)
+    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_at_batch_end", stop)
     thread = when_the_batch_has_begun(hanging, signal_twice)
     with pytest.raises(Interrupted, match="step 'held' was ended in batch 0; the next run repeats it"):
         run(hanging, grace="1 hour", follow=follow)
@@ -160,7 +160,7 @@ def test_a_long_batch_whose_tasks_finish_is_waited_for(flow, monkeypatch):
 
     def ask():
         wait_until(offsets.exists, "the batch to begin")
-        stop_request.ask(file, by="test", within=60)
+        stop_request.write_request(file, by="test", within=60)
         stopping.set()
 
     thread = threading.Thread(target=ask)

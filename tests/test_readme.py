@@ -18,14 +18,14 @@ def test_every_command_is_listed_and_no_other() -> None:
     assert listed == set(COMMANDS)
 
 
-def test_the_module_map_is_complete() -> None:
-    (table,) = re.findall(r"\| module \| for \|\n(?:\|.*\n)+", README)
+def test_the_package_map_is_complete() -> None:
+    (table,) = re.findall(r"\| package \| for \|\n(?:\|.*\n)+", README)
     listed = set(re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in table.splitlines()[2:])))
     package = ROOT / "src" / "headrace"
     modules = {path.stem for path in package.glob("*.py")} | {
         path.parent.name for path in package.glob("*/__init__.py")
     }
-    assert listed == modules - {"__init__", "__main__", "locks"}
+    assert listed == modules - {"__init__", "__main__"}
 
 
 def test_every_script_is_named() -> None:

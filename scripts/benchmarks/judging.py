@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     rounds = []
-    with session.opened(load_bundle(arguments.root), name="judging") as spark:
+    with session.bundle_session(load_bundle(arguments.root), name="judging") as spark:
         for number in range(arguments.warm + arguments.rounds):
             cost = one_round(spark, arguments.root, arguments.samples, number)
             say(f"  round {number + 1}: " + ", ".join(f"{name} {value:.1f}" for name, value in cost.items()))

@@ -17,7 +17,7 @@ def measure(ground: Ground) -> Section:
     """Measure both twice, in alternating order; the direct queries have the JVM options of a large run."""
     rows = ground.share(10_000_000, least=10_000)
     ground.warm_up()
-    data = ground.sample("large", rows)
+    data = ground.sample("large", rows, files=100)
     contenders: dict[str, Callable[[], Attempt]] = {
         "headrace": lambda: ground.headrace(ground.bundle("headrace", data), "orders"),
         "direct": lambda: ground.by_hand(data),

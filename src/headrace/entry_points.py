@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from headrace.config.models import Layer
 from headrace.errors import ConfigurationError
+from headrace.graph import static_checks
 
 if TYPE_CHECKING:
     from headrace.runtime.events import Event
@@ -42,32 +43,31 @@ class _Arguments(argparse.ArgumentParser):
 
 def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     from headrace.config.load import find_root, load_bundle
-    from headrace.graph import resolve
     from headrace.runtime import runner
     from headrace.spark import session
 
     given = _parse(argv)
     bundle = load_bundle(find_root(Path(given.conf)), given.env, dict(given.value))
     only = given.step or [
-        step.name for step in runner.chosen_steps(bundle, given.pipeline, ()) if layer in (None, step.layer)
+        step.name for step in runner.select_steps(bundle, given.pipeline, ()) if layer in (None, step.layer)
     ]
     if not only:
         raise ConfigurationError(f"pipeline {given.pipeline!r} has no {layer} step", fix="call `run`, or another layer")
     short = runner.is_short(bundle, given.pipeline, only, follow=False, once=False)
-    resolve.require_functions(bundle)
+    static_checks.require_functions(bundle)
     with (
-        runner.announced(bundle, given.pipeline, watch=_print_event) as start,
-        session.opened(bundle, name=given.pipeline, short=short, record=short) as spark,
+        runner.announce_run(bundle, given.pipeline, watch=_print_event) as start,
+        session.bundle_session(bundle, name=given.pipeline, short=short, record=short) as spark,
     ):
         runner.run(spark, bundle, given.pipeline, start=start, only=only)
 
 
 def _print_event(event: Event) -> None:
     """Print what a job's log should show: batches and warnings."""
-    from headrace.runtime.events import in_words
+    from headrace.runtime.events import format_batch
 
     if event.what == "batch":
-        print(in_words(event))
+        print(format_batch(event))
     elif event.what == "warning":
         print(f"Warning: {event.step}: {event.message}")
 

@@ -37,16 +37,16 @@ class Problem:
         return f"Error: {self.message}{place}\n  fix: {self.fix}"
 
 
-def in_a_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """What a foreign error says, in one line."""
     text = str(getattr(error, "desc", None) or error).strip() or type(error).__name__
     if isinstance(error, LookupError):  # which says the key and nothing else
         text = f"{type(error).__name__}: {text}"
     java = PY4J_ERROR.match(text)
-    return without_codes(java[1] if java else text.splitlines()[0]).rstrip(";")
+    return without_error_codes(java[1] if java else text.splitlines()[0]).rstrip(";")
 
 
-def without_codes(line: str) -> str:
+def without_error_codes(line: str) -> str:
     """The line without Spark's error class and SQLSTATE."""
     return re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", line)
 
@@ -71,7 +71,7 @@ class HeadraceError(Exception):
 
 
 @contextmanager
-def located(where: str) -> Iterator[None]:
+def add_location(where: str) -> Iterator[None]:
     """Here stand the problems of this block that do not say where they stand."""
     try:
         yield

@@ -65,7 +65,7 @@ def end_at_once() -> None:
 
 def call(command: Callable[[], Any]) -> NoReturn:
     """Call the command and exit. A signal ends it where it is; child processes that are left are killed."""
-    from headrace import processes
+    from headrace import child_processes
 
     handle(lambda number, frame: interrupt(number))
     code: Any = 1
@@ -78,7 +78,7 @@ def call(command: Callable[[], Any]) -> NoReturn:
         pass  # outside of the command's own handling
     finally:
         handle(signal.SIG_IGN)
-        processes.kill_children()
+        child_processes.kill_children()
     if not _received:
         sys.exit(code)
     if code != 0:

@@ -21,7 +21,7 @@ def environment(checkpoints: Path | str) -> Environment:
 @pytest.mark.parametrize(
     "old",
     [
-        stop_request.request("alice", within=-1),  # whoever asked waits no longer
+        stop_request.new_request("alice", within=-1),  # whoever asked waits no longer
         b'{"id": "1", "by": "alice"}\n',  # of a version that did not say until when
         b'{"until": "soon"}',
         b"cut off",
@@ -35,13 +35,13 @@ def test_an_old_request_is_ignored_and_a_new_one_is_honoured(tmp_path, monkeypat
     stop, polls = stop_request.Stop(), []
     read = stop_request._read
     monkeypatch.setattr(stop_request, "_read", lambda path: polls.append(path) or read(path))
-    with stop_request.watched(environment(tmp_path), "orders", stop):
+    with stop_request.watch_requests(environment(tmp_path), "orders", stop):
         while len(polls) < 3:  # once before the start, and twice since
             assert not stop.wait(0.01)
         file.unlink()  # deleting the old one requests nothing
         while len(polls) < 6:
             assert not stop.wait(0.01)
-        stop_request.ask(file, by="bob", within=-1)  # the clock of the requester may be slow
+        stop_request.write_request(file, by="bob", within=-1)  # the clock of the requester may be slow
         assert stop.wait(30)
     assert json.loads(file.read_text())["by"] == "bob"
     assert [path.name for path in file.parent.iterdir()] == ["stop.json"]
@@ -49,14 +49,14 @@ def test_an_old_request_is_ignored_and_a_new_one_is_honoured(tmp_path, monkeypat
 
 def test_a_request_made_while_the_run_starts_is_honoured(tmp_path):
     file = Path(stop_request.request_file(environment(tmp_path), "orders"))
-    stop_request.ask(file, by="alice", within=60)
+    stop_request.write_request(file, by="alice", within=60)
     stop = stop_request.Stop()
-    with stop_request.watched(environment(tmp_path), "orders", stop):
+    with stop_request.watch_requests(environment(tmp_path), "orders", stop):
         assert stop.is_set()
 
 
 def test_where_no_file_can_be_read_none_is_polled(tmp_path):
     assert stop_request.request_file(environment("s3://bucket/checkpoints"), "orders") == ""
     before = threading.active_count()
-    with stop_request.watched(environment("s3://bucket/checkpoints"), "orders", stop_request.Stop()):
+    with stop_request.watch_requests(environment("s3://bucket/checkpoints"), "orders", stop_request.Stop()):
         assert threading.active_count() == before

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from headrace.cli import main
 from headrace.config.load import load_bundle
-from headrace.observe.graph_rendering import HEIGHT, WIDTH, draw
+from headrace.observe.graph_rendering import HEIGHT, WIDTH, build_graph
 
 REPOSITORY = Path(__file__).parents[2]
 WriteBundle = Callable[[Mapping[str, str | bytes | None]], Path]
@@ -64,7 +64,7 @@ def test_every_kind_of_sink_and_all_pipelines(write_bundle: WriteBundle, golden:
 def test_the_picture_is_well_formed_and_nothing_overlaps() -> None:
     picture = ElementTree.fromstring(_graph("--format", "svg"))
     boxes = [(int(box.attrib["x"]), int(box.attrib["y"])) for box in picture.iter(f"{SVG}rect")]
-    drawn = draw(load_bundle(REPOSITORY), "orders")
+    drawn = build_graph(load_bundle(REPOSITORY), "orders")
     assert len(boxes) == len(drawn.nodes)
     assert len([path for path in picture.iter(f"{SVG}path") if "marker-end" in path.attrib]) == len(drawn.arrows)
     for at, (x, y) in enumerate(boxes):

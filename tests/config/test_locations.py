@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.config.document import plain, read
-from headrace.config.locations import KeyPath, Lines, in_words, line_order, nearest
+from headrace.config.locations import KeyPath, Lines, closest_match, in_words, line_order
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "conf").rglob("*.yml"))
@@ -50,10 +50,10 @@ def test_a_path_in_words(path: KeyPath, words: str) -> None:
 
 
 def test_the_nearest_word() -> None:
-    assert nearest("bronze_order", ["bronze_orders", "silver_orders"]) == "did you mean 'bronze_orders'?"
-    assert nearest("x", ["b", "a"]) == "known here: a, b"
-    assert nearest("x", ["b", "a"], "add it") == "add it"
-    assert nearest("x", []) == "take it out"
+    assert closest_match("bronze_order", ["bronze_orders", "silver_orders"]) == "did you mean 'bronze_orders'?"
+    assert closest_match("x", ["b", "a"]) == "known here: a, b"
+    assert closest_match("x", ["b", "a"], "add it") == "add it"
+    assert closest_match("x", []) == "take it out"
 
 
 def test_lines_are_ordered_as_numbers() -> None:

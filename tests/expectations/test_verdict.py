@@ -59,7 +59,7 @@ RULES = {
 @pytest.fixture(scope="module")
 def failed(rows):
     """The ids of the rows that each rule refuses, of all rules in one judgement."""
-    tests = [row_checks.tests_of([Rule(**rule)])[0] for rule, _ in RULES.values()]
+    tests = [row_checks.row_checks([Rule(**rule)])[0] for rule, _ in RULES.values()]
     answers = rows.select("id", *(test.failed.alias(str(at)) for at, test in enumerate(tests))).collect()
     return {name: [row["id"] for row in answers if row[str(at)]] for at, name in enumerate(RULES)}
 
@@ -76,7 +76,7 @@ def test_on_fail_says_what_becomes_of_a_row(rows):
         Rule(between={"x": [0, 1]}, on_fail="warn"),
         Rule(one_of={"id": ["ab", "xab"]}),
     ]
-    said = {row["id"]: row[verdict.VERDICT] for row in verdict.judge_result(rows, rules).collect()}
+    said = {row["id"]: row[verdict.VERDICT] for row in verdict.check_result_rows(rows, rules).collect()}
     assert said.pop("ab") is None
     kinds = {id_: (v.bad, v.refused, v.dropped, v.warned) for id_, v in said.items()}
     assert kinds == {
@@ -89,18 +89,18 @@ def test_on_fail_says_what_becomes_of_a_row(rows):
 
 
 def test_stop_ends_the_query_and_names_the_rule(rows):
-    from headrace.runtime.failures import cause
+    from headrace.runtime.failures import root_cause
 
-    judged = verdict.judge_result(rows.where("n = 6"), [Rule(not_null=["x"], on_fail="stop")])
+    judged = verdict.check_result_rows(rows.where("n = 6"), [Rule(not_null=["x"], on_fail="stop")])
     with pytest.raises(Exception, match="not_null x failed") as error:
         judged.collect()
     row = r'{"id":"ab\n","n":6,"who":{"name":"eve"}}'
-    assert f"not_null x failed, and its on_fail is stop: {row}" in cause(str(error.value))
+    assert f"not_null x failed, and its on_fail is stop: {row}" in root_cause(str(error.value))
 
 
 def test_stop_does_not_stop_at_a_malformed_row(spark):
     frame = arrivals(spark, ("x", 0, True))
-    (row,) = verdict.judge_arrivals(frame, Read(source="s", expect=[Rule(not_null=["n"], on_fail="stop")])).collect()
+    (row,) = verdict.check_source_rows(frame, Read(source="s", expect=[Rule(not_null=["n"], on_fail="stop")])).collect()
     assert row[verdict.VERDICT].refused == ["malformed"]
 
 
@@ -142,13 +142,13 @@ def test_arrivals_have_event_times_that_can_be(spark):
 
 
 def test_rows_without_a_record_of_their_own_are_told_as_json(spark):
-    frame = arrivals(spark, ("a", 0, False)).drop(*verdict.ARRIVAL, "at")
-    (row,) = verdict.judge_arrivals(frame, Read(source="s", expect=[Rule(not_null=["n"])])).collect()
+    frame = arrivals(spark, ("a", 0, False)).drop(*verdict.SOURCE_COLUMNS, "at")
+    (row,) = verdict.check_source_rows(frame, Read(source="s", expect=[Rule(not_null=["n"])])).collect()
     assert (row[verdict.VERDICT].raw, row[verdict.VERDICT].position) == ('{"id":"a"}', None)
 
 
 def test_without_rules_a_result_is_left_alone(rows):
-    assert verdict.judge_result(rows, []) is rows
+    assert verdict.check_result_rows(rows, []) is rows
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_without_rules_a_result_is_left_alone(rows):
 )
 def test_a_rule_that_cannot_be_asked_is_named(rows, golden, name, rule):
     with pytest.raises(ConfigurationError) as error:
-        verdict.judge_result(rows, [rule])
+        verdict.check_result_rows(rows, [rule])
     golden(f"quality/{name}", str(error.value).replace(__name__, "module"))
 
 

@@ -13,7 +13,9 @@ import pytest
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle, Step
 from headrace.errors import ConfigurationError
-from headrace.graph.resolve import bind, examine, order, require_functions, resolve, upstream
+from headrace.graph.order import pipeline_steps, upstream_steps
+from headrace.graph.resolve import bind_arguments, resolve
+from headrace.graph.static_checks import check_functions, require_functions
 
 REPOSITORY = Path(__file__).parents[2]
 WriteBundle = Callable[[Mapping[str, str | bytes | None]], Path]
@@ -86,14 +88,14 @@ def _bundle(write_bundle: WriteBundle, steps: str, module: str = MODULE) -> Bund
 
 def test_steps_come_after_what_they_read() -> None:
     bundle = load_bundle(REPOSITORY)
-    assert [step.name for step in order(bundle, "orders")] == [
+    assert [step.name for step in pipeline_steps(bundle, "orders")] == [
         "customers",
         "bronze_orders",
         "silver_orders",
         "gold_revenue",
     ]
     steps = bundle.pipelines["orders"].steps
-    assert upstream(steps["silver_orders"], steps.values()) == ("customers", "bronze_orders")
+    assert upstream_steps(steps["silver_orders"], steps.values()) == ("customers", "bronze_orders")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -107,7 +109,7 @@ def test_any_graph_is_ordered_and_otherwise_left_as_it_is(seed: int, write_bundl
     for name in written:
         inputs = ", ".join(f"{other}: {{table: {other}}}" for other in reads[name]) or "rows: {source: ticks}"
         steps += f"  {name}: {{layer: gold, reads: {{{inputs}}}, transform: a:b, writes: {{table: {name}}}}}\n"
-    ordered = [step.name for step in order(_bundle(write_bundle, steps), "p")][1:]
+    ordered = [step.name for step in pipeline_steps(_bundle(write_bundle, steps), "p")][1:]
     assert sorted(ordered) == written
     for at, name in enumerate(ordered):
         assert set(reads[name]) <= set(ordered[:at])
@@ -118,8 +120,8 @@ def test_any_graph_is_ordered_and_otherwise_left_as_it_is(seed: int, write_bundl
 def test_tables_of_other_pipelines_are_outside(write_bundle: WriteBundle) -> None:
     step = "steps:\n  {0}: {{layer: gold, reads: {{rows: {{table: {1}}}}}, writes: {{table: {0}}}}}\n"
     bundle = load_bundle(write_bundle({"conf/pipelines/q.yml": step.format("later", "landed")}))
-    assert [step.name for step in order(bundle, "q")] == ["later"]
-    assert upstream(bundle.pipelines["q"].steps["later"], bundle.pipelines["q"].steps.values()) == ()
+    assert [step.name for step in pipeline_steps(bundle, "q")] == ["later"]
+    assert upstream_steps(bundle.pipelines["q"].steps["later"], bundle.pipelines["q"].steps.values()) == ()
 
 
 def test_a_quarantine_is_read_after_the_step_that_fills_it(write_bundle: WriteBundle) -> None:
@@ -127,12 +129,12 @@ def test_a_quarantine_is_read_after_the_step_that_fills_it(write_bundle: WriteBu
   refused: {layer: silver, reads: {rows: {table: c_quarantine}}, writes: {table: refused}}
   judges: {layer: bronze, reads: {rows: {source: orders, schema: a INT}}, writes: {table: c}}
 """
-    assert [step.name for step in order(_bundle(write_bundle, steps), "p")] == ["land", "judges", "refused"]
+    assert [step.name for step in pipeline_steps(_bundle(write_bundle, steps), "p")] == ["land", "judges", "refused"]
 
 
 def test_an_unknown_pipeline() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        order(load_bundle(REPOSITORY), "order")
+        pipeline_steps(load_bundle(REPOSITORY), "order")
     assert str(caught.value) == "Error: there is no pipeline 'order'\n  fix: did you mean 'orders'?"
 
 
@@ -172,7 +174,7 @@ UNCHECKED = ("decorated", "assigned", "nested", "borrowed", "Table")
 
 def unchecked(bundle: Bundle) -> list[str]:
     """The functions whose source does not show what they take, each as a sentence with its place."""
-    return [said for said in examine(Path(bundle.root), bundle.located_steps()) if isinstance(said, str)]
+    return [said for said in check_functions(Path(bundle.root), bundle.located_steps()) if isinstance(said, str)]
 
 
 def _written(keys: str) -> str:
@@ -270,23 +272,23 @@ def two(left: str, right: str, /) -> None: ...
 def test_inputs_are_bound_by_name() -> None:
     reads = {"customers": {"table": "a", "static": True}, "orders": {"table": "b"}}
     step = _step(reads=reads, transform="a:b", **{"with": {"keys": ["x"]}})
-    bound = bind(step, enrich, {"customers": "C", "orders": "O"})
+    bound = bind_arguments(step, enrich, {"customers": "C", "orders": "O"})
     assert bound == ((), {"customers": "C", "orders": "O", "keys": ["x"]})
 
 
 def test_the_one_stream_is_bound_by_place_and_the_others_by_name() -> None:
     reads = {"rows": {"table": "a", "static": True}, "orders": {"table": "b"}}
     step = _step(reads=reads, transform="a:b", **{"with": {"keys": ["x"]}})
-    assert bind(step, join, {"rows": "R", "orders": "O"}) == (("O",), {"rows": "R", "keys": ["x"]})
+    assert bind_arguments(step, join, {"rows": "R", "orders": "O"}) == (("O",), {"rows": "R", "keys": ["x"]})
     alone = _step(transform="a:b", **{"with": {"keys": ["x"]}})
-    assert bind(alone, first, {"orders": "O"}) == (("O",), {"keys": ["x"]})
+    assert bind_arguments(alone, first, {"orders": "O"}) == (("O",), {"keys": ["x"]})
 
 
 def test_what_does_not_fit_is_refused_before_the_call(golden: Golden) -> None:
     said = []
     for function, keys in ((enrich, {"kyes": 1}), (first, {}), (two, {}), ("text", {})):
         with pytest.raises(ConfigurationError) as caught:
-            bind(_step(transform="a:b", **{"with": keys}), function, {"orders": "O"})  # type: ignore[arg-type]
+            bind_arguments(_step(transform="a:b", **{"with": keys}), function, {"orders": "O"})  # type: ignore[arg-type]
         said.append(str(caught.value))
     golden("graph/bind", "\n".join(said))
 

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from headrace.config.models import Step
 from headrace.errors import ConfigurationError
 from headrace.io.watermarks import METADATA_KEY, missing_watermark, without_watermark
-from headrace.observe.status import status_of
 from headrace.runtime import runner
 from headrace.runtime.events import Event, events_file
+from headrace.runtime.run_status import status_of
 
 SCHEMA = 'schema: "id STRING, at TIMESTAMP"'
 LAND = f"""
@@ -169,7 +169,7 @@ def test_a_state_that_grows_for_ever_is_warned_of(flow, transform, output, warni
           writes: {{table: counted, mode: {"replace" if output == "update" else "append"}}}
         """)
     wanted = [] if warning is None else [f"step 'count': the state grows for ever: {warning}"]
-    assert runner.check(flow.spark, flow.bundle()) == wanted
+    assert runner.check_pipelines(flow.spark, flow.bundle()) == wanted
 
 
 def test_warnings_are_shown_when_a_run_starts(flow):

@@ -27,7 +27,7 @@ def small(monkeypatch):
 
 def is_large(flow, *only):
     bundle = flow.bundle()
-    return backlog.is_large(bundle, "flow", runner.chosen_steps(bundle, "flow", only))
+    return backlog.is_large(bundle, "flow", runner.select_steps(bundle, "flow", only))
 
 
 def is_short(flow, **asked):

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from headrace.runtime import events
-from headrace.runtime.events import Event, Recorder, events_file, in_words, read_events
+from headrace.runtime.events import Event, events_file, format_batch, read_events
+from headrace.runtime.recorder import Recorder
 
 
 @pytest.fixture
@@ -68,10 +69,10 @@ def test_nothing_is_kept_of_a_query_that_has_ended(recorder, tmp_path):
 
 def test_what_a_second_pass_counted_twice_is_halved():
     twice = events.Counts(warned={"rule": 1}, passes=2)
-    stateless = events._event(REPORT, "s", twice, "p", "run", 8)
+    stateless = recorder._batch_event(REPORT, "s", twice, "p", "run", 8)
     assert (stateless.rows, stateless.rows_per_second, stateless.behind) == (5, 2.5, 8)
     operator = {"numRowsTotal": 6, "numRowsDroppedByWatermark": 2, "customMetrics": {"numDroppedDuplicateRows": 4}}
-    stateful = events._event(REPORT | {"stateOperators": [operator]}, "s", twice, "p", "run", None)
+    stateful = recorder._batch_event(REPORT | {"stateOperators": [operator]}, "s", twice, "p", "run", None)
     assert (stateful.rows, stateful.state_rows, stateful.late, stateful.duplicates) == (10, 3, 1, 2)
     assert stateful.behind is None
     assert (stateful.warned, stateful.batch, stateful.milliseconds) == ({"rule": 1}, 3, 2000)
@@ -81,7 +82,7 @@ def test_a_watermark_that_is_still_to_come_is_none():
     told = {"1970-01-01T00:00:00.000Z": None, "2026-01-01T12:09:00.000Z": "2026-01-01T12:09:00.000Z"}
     for reported, watermark in told.items():
         report = REPORT | {"eventTime": {"watermark": reported}}
-        assert events._event(report, "s", events.Counts(), "p", "run", None).watermark == watermark
+        assert recorder._batch_event(report, "s", events.Counts(), "p", "run", None).watermark == watermark
 
 
 def test_queries_of_others_are_not_recorded(recorder, tmp_path):
@@ -128,8 +129,8 @@ def test_whoever_watches_is_told_too(tmp_path):
 
 def test_a_batch_in_words():
     event = Event("batch", "now", "p", "r", 1, "s", batch=2, rows=10, milliseconds=40)
-    assert in_words(event) == "s: batch 2, 10 rows in 40 ms"
+    assert format_batch(event) == "s: batch 2, 10 rows in 40 ms"
     full = Event(
         "batch", "now", "p", "r", 1, "s", 2, 10, 1.0, 40, 3, "w", 4, late=5, duplicates=6, refused={"a": 1, "b": 2}
     )
-    assert in_words(full) == "s: batch 2, 10 rows in 40 ms, 3 behind, 4 in state, 5 late, 6 duplicates, 3 refused"
+    assert format_batch(full) == "s: batch 2, 10 rows in 40 ms, 3 behind, 4 in state, 5 late, 6 duplicates, 3 refused"

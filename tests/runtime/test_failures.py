@@ -89,7 +89,7 @@ def test_each_failure_is_one_line_with_its_cause_and_the_others_go_on(flow, gold
     ],
 )
 def test_the_deepest_cause_that_says_something(text, said):
-    assert failures.cause(text) == said
+    assert failures.root_cause(text) == said
 
 
 def test_offsets_say_where_the_batch_was():

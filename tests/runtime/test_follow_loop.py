@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from headrace.config.models import Read, Sink, Step
 from headrace.runtime import follow_loop, runner
-from headrace.runtime.prepare import Prepared
-from headrace.runtime.supervisor import Crew
+from headrace.runtime.prepare import PreparedStep
+from headrace.runtime.supervisor import QuerySupervisor
 
 OURS, ALSO, OTHER = Read(table="ours"), Read(table="also"), Read(table="of_another_pipeline")
 STATIC = Read(table="also", static=True)
@@ -32,15 +32,15 @@ STATIC = Read(table="also", static=True)
 )
 def test_a_step_has_news_when_one_of_its_streams_may_have_moved(reads, moved, news):
     step = Step(name="s", layer="silver", reads={f"r{at}": read for at, read in enumerate(reads)}, writes=[Sink()])
-    ready = Prepared(step, writer=None, schema=None, judged=False, native=True)
-    assert follow_loop.has_news(ready, {"ours", "also"}, moved) is news
+    ready = PreparedStep(step, writer=None, schema=None, judged=False, native=True)
+    assert follow_loop.may_have_input(ready, {"ours", "also"}, moved) is news
 
 
 def test_files_are_new_when_there_are_others_than_last_time():
-    assert follow_loop.is_new([1], None)
-    assert follow_loop.is_new([2], [1])
-    assert not follow_loop.is_new([1], [1])
-    assert follow_loop.is_new([None], [None])  # a table, or a place elsewhere: nobody knows
+    assert follow_loop.has_changed([1], None)
+    assert follow_loop.has_changed([2], [1])
+    assert not follow_loop.has_changed([1], [1])
+    assert follow_loop.has_changed([None], [None])  # a table, or a place elsewhere: nobody knows
 
 
 @pytest.mark.parametrize(("took", "waits"), [(0.001, 0.05), (0.01, 0.1), (0.2, 0.5)])
@@ -50,7 +50,7 @@ def test_the_longer_a_look_takes_the_rarer_it_is(took, waits):
 
 def test_a_step_is_started_once_for_what_has_come(flow, monkeypatch):
     started, looks = [], []
-    run_to_end = Crew.run_to_end
+    run_to_end = QuerySupervisor.run_to_end
 
     def noted(self, ready, lesser):
         started.append(ready.step.name)
@@ -66,7 +66,7 @@ def test_a_step_is_started_once_for_what_has_come(flow, monkeypatch):
             os.kill(os.getpid(), signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr(Crew, "run_to_end", noted)
+    monkeypatch.setattr(QuerySupervisor, "run_to_end", noted)
     monkeypatch.setattr(follow_loop, "pause", pause)
     flow.source("lines", "text")
     flow.feed("lines", "one")
@@ -131,7 +131,7 @@ def test_a_run_of_many_rounds_merges_the_files_that_it_writes(flow, monkeypatch)
         for table in ("landed", "copied", "rawest")
     )
     assert landed.count("OPTIMIZE") >= 2
-    assert "OPTIMIZE" not in landed[: follow_loop.MANY + 1]  # a short run merges nothing
+    assert "OPTIMIZE" not in landed[: follow_loop.COMPACT_AFTER_ROUNDS + 1]  # a short run merges nothing
     assert copied.count("OPTIMIZE") == 1  # at first all that there is, then only many files
     assert "OPTIMIZE" not in rawest
     for table in ("landed", "copied", "rawest"):  # whoever reads on has each row once

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.runtime import lag
-from headrace.runtime.lag import arrivals, behind
+from headrace.runtime.lag import directory_fingerprint, total_lag
 
 
 def write(path: Path, text: str = "") -> None:
@@ -32,11 +32,11 @@ def test_files_that_are_there_less_those_in_the_log(tmp_path: Path) -> None:
     ):
         write(data / name)
     write(checkpoint / "sources" / "0" / "0", 'v1\n{"path":"a"}')
-    assert behind([file_source(data)], str(checkpoint)) == 3  # a column's name may begin so
+    assert total_lag([file_source(data)], str(checkpoint)) == 3  # a column's name may begin so
     write(checkpoint / "sources" / "0" / "9.compact", 'v1\n{"path":"a"}\n{"path":"b"}')
-    assert behind([file_source(data)], str(checkpoint)) == 2
+    assert total_lag([file_source(data)], str(checkpoint)) == 2
     write(checkpoint / "sources" / "0" / "10", 'v1\n{"path":"c"}\n{"path":"f"}')
-    assert behind([file_source(data)], str(checkpoint)) == 0
+    assert total_lag([file_source(data)], str(checkpoint)) == 0
 
 
 def test_commits_after_the_one_that_was_read(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_commits_after_the_one_that_was_read(tmp_path: Path) -> None:
     source = {"description": f"DeltaSource[file:{tmp_path / 'table'}]"}
     whole = {**source, "endOffset": {"reservoirVersion": 2, "index": -1}}
     part = {**source, "endOffset": {"reservoirVersion": 2, "index": 7}}
-    assert behind([whole], "") == 2
-    assert behind([part], "") == 1
-    assert behind([whole, part], "") == 3
+    assert total_lag([whole], "") == 2
+    assert total_lag([part], "") == 1
+    assert total_lag([whole, part], "") == 3
 
 
 def test_offsets_of_all_partitions() -> None:
@@ -57,41 +57,41 @@ def test_offsets_of_all_partitions() -> None:
         "endOffset": {"orders": {"0": 5, "1": 2}},
         "latestOffset": {"orders": {"0": 9, "1": 2, "2": 1}},
     }
-    assert behind([kafka], "") == 5
-    assert behind([{**kafka, "latestOffset": None}], "") is None  # of a batch that is repeated after a crash
+    assert total_lag([kafka], "") == 5
+    assert total_lag([{**kafka, "latestOffset": None}], "") is None  # of a batch that is repeated after a crash
 
 
 def test_what_cannot_be_known_is_not_guessed(tmp_path: Path) -> None:
-    assert behind([], "") is None
-    assert behind([{"description": "RateStreamV2[rowsPerSecond=1]"}], "") is None
-    assert behind([file_source(tmp_path / "nowhere")], str(tmp_path)) is None
-    assert behind([{"description": "FileStreamSource[s3://bucket/orders]"}], "") is None
+    assert total_lag([], "") is None
+    assert total_lag([{"description": "RateStreamV2[rowsPerSecond=1]"}], "") is None
+    assert total_lag([file_source(tmp_path / "nowhere")], str(tmp_path)) is None
+    assert total_lag([{"description": "FileStreamSource[s3://bucket/orders]"}], "") is None
     write(tmp_path / "day=1" / "a.json")
     write(tmp_path / "checkpoint" / "sources" / "0" / "0", "v1\n")
-    assert behind([file_source(tmp_path / "day=*")], str(tmp_path / "checkpoint")) is None
+    assert total_lag([file_source(tmp_path / "day=*")], str(tmp_path / "checkpoint")) is None
 
 
 def test_arrivals_change_with_each_file_and_are_unknown_elsewhere(tmp_path: Path) -> None:
-    told = [arrivals(str(tmp_path)), arrivals(str(tmp_path))]
+    told = [directory_fingerprint(str(tmp_path)), directory_fingerprint(str(tmp_path))]
     for name in ("a.json", "country=DE/b.json", "country=FR/b.json"):
         write(tmp_path / name)
-        told.append(arrivals(str(tmp_path)))
+        told.append(directory_fingerprint(str(tmp_path)))
     (tmp_path / "a.json").unlink()
-    told.append(arrivals(str(tmp_path)))
+    told.append(directory_fingerprint(str(tmp_path)))
     assert told[0] == told[1]
     assert len({*told}) == 5
-    assert arrivals(f"file:{tmp_path}") == arrivals(f"file://{tmp_path}") == told[-1]
+    assert directory_fingerprint(f"file:{tmp_path}") == directory_fingerprint(f"file://{tmp_path}") == told[-1]
     for elsewhere in ("s3://bucket/orders", "hdfs:/orders", str(tmp_path / "nowhere"), str(tmp_path / "*")):
-        assert arrivals(elsewhere) is None
+        assert directory_fingerprint(elsewhere) is None
 
 
 def test_arrivals_are_seen_behind_a_link_too(tmp_path: Path) -> None:
     write(tmp_path / "elsewhere" / "a.json")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "linked").symlink_to(tmp_path / "elsewhere")
-    before = arrivals(str(tmp_path / "data"))
+    before = directory_fingerprint(str(tmp_path / "data"))
     write(tmp_path / "elsewhere" / "b.json")
-    assert arrivals(str(tmp_path / "data")) != before
+    assert directory_fingerprint(str(tmp_path / "data")) != before
 
 
 def test_links_are_followed_as_spark_follows_them(tmp_path: Path) -> None:
@@ -102,13 +102,13 @@ def test_links_are_followed_as_spark_follows_them(tmp_path: Path) -> None:
     for name, target in links.items():
         (tmp_path / "data" / name).symlink_to(target)
     write(tmp_path / "checkpoint" / "sources" / "0" / "0", "v1")
-    assert behind([file_source(tmp_path / "data")], str(tmp_path / "checkpoint")) == 3
-    assert arrivals(str(tmp_path / "data")) is not None
+    assert total_lag([file_source(tmp_path / "data")], str(tmp_path / "checkpoint")) == 3
+    assert directory_fingerprint(str(tmp_path / "data")) is not None
 
 
 def test_a_list_of_very_many_files_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lag, "MOST", 20)
     write(tmp_path / "sources" / "0" / "9.compact", "v1\n" + "x" * 17)
-    assert not lag.is_long(str(tmp_path))
+    assert not lag.has_long_file_log(str(tmp_path))
     write(tmp_path / "sources" / "1" / "19.compact", "v1\n" + "x" * 18)
-    assert lag.is_long(str(tmp_path))
+    assert lag.has_long_file_log(str(tmp_path))

@@ -132,7 +132,7 @@ def test_steps_are_prepared_before_the_tables_that_they_read_are_there(flow):
 )
 def test_a_stream_of_a_table_that_the_run_made_is_read_from_its_first_version(read, options):
     one = Step(name="s", layer="silver", reads={"rows": read}, writes=[Sink(table="t")])
-    assert prepare.read_from_the_first(one, {"made"}).reads["rows"].options == options
+    assert prepare.read_from_first_version(one, {"made"}).reads["rows"].options == options
 
 
 def test_a_table_of_another_pipeline_has_to_be_there(flow):
@@ -143,11 +143,11 @@ def test_a_table_of_another_pipeline_has_to_be_there(flow):
     )
     bundle = flow.bundle()
     with pytest.raises(ConfigurationError) as error:
-        prepare.rehearse(
+        prepare.prepare_all(
             flow.spark, [(bundle.lines_of("other"), bundle.pipelines["other"].steps["other"])], bundle.environment
         )
     assert [problem.where for problem in error.value.problems] == [f"{flow.directory}/tables/lines"]
-    runner.check(flow.spark, bundle)  # asks all pipelines: there it is still to come
+    runner.check_pipelines(flow.spark, bundle)  # asks all pipelines: there it is still to come
 
 
 def test_what_a_batch_would_fail_of_is_told_before(flow, golden):

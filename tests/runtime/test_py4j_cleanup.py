@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from headrace.runtime.py4j_cleanup import Leftovers
+from headrace.runtime.py4j_cleanup import Py4jCleanup
 from processes import wait_until
 
 
@@ -37,7 +37,7 @@ def run_queries(spark, tmp_path):
 
 def test_what_queries_leave_behind_goes(spark, run_queries):
     run_queries(1)
-    leftovers = Leftovers(spark)
+    leftovers = Py4jCleanup(spark)
     threads, listeners = threading.active_count(), len(leftovers._listeners())
     run_queries(3)
     assert threading.active_count() >= threads + 3

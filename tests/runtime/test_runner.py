@@ -45,14 +45,14 @@ def whats(flow):
 
 def test_steps_run_in_their_order_whatever_order_they_are_named_in():
     bundle = load_bundle(REPOSITORY)
-    chosen = runner.chosen_steps(bundle, "orders", ["gold_revenue", "customers"])
+    chosen = runner.select_steps(bundle, "orders", ["gold_revenue", "customers"])
     assert [step.name for step in chosen] == ["customers", "gold_revenue"]
-    assert len(runner.chosen_steps(bundle, "orders", ())) == 4
+    assert len(runner.select_steps(bundle, "orders", ())) == 4
 
 
 def test_an_unknown_step_is_named():
     with pytest.raises(ConfigurationError, match="pipeline 'orders' has no step 'gold'"):
-        runner.chosen_steps(load_bundle(REPOSITORY), "orders", ["customers", "gold"])
+        runner.select_steps(load_bundle(REPOSITORY), "orders", ["customers", "gold"])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_unknown_step_is_named():
 )
 def test_a_run_goes_on_when_one_of_its_steps_does(trigger, triggers, asked, goes_on):
     bundle = triggered(load_bundle(REPOSITORY), trigger, **triggers)
-    assert runner.goes_on(bundle, "orders", **{"follow": False, "once": False, **asked}) is goes_on
+    assert runner.is_unbounded(bundle, "orders", **{"follow": False, "once": False, **asked}) is goes_on
 
 
 # ── What becomes of them ──────────────────────────────────────────────────────────────────────────────
@@ -157,11 +157,11 @@ def failing_at_the_end(rows):
 
 
 def test_a_batch_that_fails_while_the_run_waits_for_its_end_is_told(flow, monkeypatch):
-    def stop_at_batch_end(of, ready, query, before=supervisor.Crew._stop_at_batch_end):
+    def stop_at_batch_end(of, ready, query, before=supervisor.QuerySupervisor._stop_at_batch_end):
         AWAITED.set()
         before(of, ready, query)
 
-    monkeypatch.setattr(supervisor.Crew, "_stop_at_batch_end", stop_at_batch_end)
+    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_at_batch_end", stop_at_batch_end)
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps(f"""
@@ -319,7 +319,7 @@ def held(rows, /):
 
 
 def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
-    asked, stop_at_batch_end = threading.Event(), supervisor.Crew._stop_at_batch_end
+    asked, stop_at_batch_end = threading.Event(), supervisor.QuerySupervisor._stop_at_batch_end
     spark = flow.directory / "checkpoints" / "flow" / "lines" / "1" / "spark"
     committed_when_stopped = []
 
@@ -344,7 +344,7 @@ def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
         asked.wait(60)
         GATE.set()
 
-    monkeypatch.setattr(supervisor.Crew, "_stop_at_batch_end", stop)
+    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_at_batch_end", stop)
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps(f"""

@@ -17,7 +17,7 @@ from headrace.config.load import load_bundle
 from headrace.config.models import DatabricksEngine
 from headrace.errors import ConfigurationError
 from headrace.spark import session
-from headrace.spark.session import open_session, opened
+from headrace.spark.session import bundle_session, open_session
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -140,7 +140,7 @@ def test_a_session_that_is_there_is_used_and_stays(flow, clean):
     bundle = bundle.model_copy(
         update={"environment": bundle.environment.model_copy(update={"settings": {"spark.headrace.test": 7}})}
     )
-    with opened(bundle, name="test") as spark:
+    with bundle_session(bundle, name="test") as spark:
         assert spark.sparkContext.applicationId == flow.spark.sparkContext.applicationId
         assert spark.conf.get("spark.headrace.test") == "7"
         assert sys.path[0] == f"{bundle.root}/src"
@@ -172,7 +172,7 @@ def test_only_of_a_whole_run_the_classes_are_kept(monkeypatch, fails):
     monkeypatch.setattr(session, "_is_running", lambda: False)
     monkeypatch.setattr(session.jvm, "end", lambda: 0)
     monkeypatch.setattr(session.archive, "keep", lambda *, whole: kept.append(whole))
-    with suppress(ConfigurationError), session.opened(load_bundle(REPOSITORY), name="test"):
+    with suppress(ConfigurationError), session.bundle_session(load_bundle(REPOSITORY), name="test"):
         if fails:
             raise ConfigurationError("refused", fix="none")
     assert kept == [not fails]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.models import on_disk
-from headrace.errors import GuardError, in_a_line
+from headrace.errors import GuardError, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ class Lock:
             is_ours = file.getChannel().tryLock() is not None
         except Exception as error:
             fix = "see to the owner and permissions of its lock file; a network drive must know locks"
-            raise GuardError(f"step {step!r} cannot be locked: {in_a_line(error)}", where=directory, fix=fix) from error
+            raise GuardError(f"step {step!r} cannot be locked: {one_line(error)}", where=directory, fix=fix) from error
         if not is_ours:
             file.close()
             raise self._refusal(directory, step)

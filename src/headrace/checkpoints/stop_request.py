@@ -31,22 +31,22 @@ def request_file(environment: Environment, pipeline: str) -> str:
     return f"{checkpoints}/{pipeline}/stop.json" if checkpoints else ""
 
 
-def request(by: str, *, within: float) -> bytes:
+def new_request(by: str, *, within: float) -> bytes:
     """Return a new request, which its requester withdraws within so many seconds; no two are the same."""
     content = {"id": uuid.uuid4().hex, "by": by, "until": time.time() + within}
     return (json.dumps(content) + "\n").encode()
 
 
-def ask(file: Path, by: str, *, within: float) -> None:
+def write_request(file: Path, by: str, *, within: float) -> None:
     """Write a request."""
     file.parent.mkdir(parents=True, exist_ok=True)  # the run may be so young that it has written nothing
     beside = file.with_name(f".{file.name}-{uuid.uuid4().hex}")
-    beside.write_bytes(request(by, within=within))
+    beside.write_bytes(new_request(by, within=within))
     beside.replace(file)
 
 
 @contextmanager
-def watched(environment: Environment, pipeline: str, stop: Stop) -> Iterator[None]:
+def watch_requests(environment: Environment, pipeline: str, stop: Stop) -> Iterator[None]:
     """Set the event when there is a request."""
     path = request_file(environment, pipeline)
     if not path:

@@ -10,8 +10,8 @@ import click
 from headrace import __version__
 from headrace.errors import HeadraceError
 
-# Each is the function of that name in headrace.cli.<name>, or in the room named below; the words are the first line of
-# its help.
+# Each command is the function of that name in headrace.cli.<name>_command, or in the module named below. The text is
+# the first line of its help.
 COMMANDS = {
     "build": "Build a release.",
     "check": "Find every mistake in the bundle without running it.",
@@ -33,9 +33,9 @@ COMMANDS = {
     "stop": "Stop a deployed job, or a run on this machine.",
     "workspace": "Serve a Databricks workspace on this machine.",
 }
-ROOMS = {
-    **dict.fromkeys(("deploy", "destroy", "plan", "promote", "rollback"), "deploying"),
-    **dict.fromkeys(("history", "jobs", "logs", "start", "stop"), "jobs"),
+MODULES = {
+    **dict.fromkeys(("deploy", "destroy", "plan", "promote", "rollback"), "deploy_commands"),
+    **dict.fromkeys(("history", "jobs", "logs", "start", "stop"), "job_commands"),
 }
 PLACE = "see to its owner and permissions, and to free disk, or name another place in the environment's file"
 
@@ -51,7 +51,9 @@ class Commands(click.Group):
         """The command of that name, imported."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"headrace.cli.{ROOMS.get(cmd_name, cmd_name)}"), cmd_name)
+        command = getattr(
+            importlib.import_module(f"headrace.cli.{MODULES.get(cmd_name, f'{cmd_name}_command')}"), cmd_name
+        )
         assert isinstance(command, click.Command)
         return command
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def check(environment: str | None, deep: bool, values: dict[str, str], start: Path, as_json: bool) -> None:
     """Find every mistake in the bundle without running it."""
     from headrace.config.load import find_root
-    from headrace.graph.resolve import find_mistakes
+    from headrace.graph.static_checks import check_files
 
     root = find_root(start)
-    found = find_mistakes(root, environment, values)
+    found = check_files(root, environment, values)
     problems, notes = list(found.problems), list(found.notes)
     if deep and not problems:
         problems, warnings = _deep(root, environment or "local", values)
@@ -53,8 +53,8 @@ def _deep(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Pr
 
     bundle = load_bundle(root, environment, values)
     try:
-        with session.opened(bundle, name="check") as spark:
-            return [], runner.check(spark, bundle)
+        with session.bundle_session(bundle, name="check") as spark:
+            return [], runner.check_pipelines(spark, bundle)
     except HeadraceError as error:
         return list(error.problems), []
 

@@ -23,7 +23,7 @@ def graph(pipeline: str | None, form: str, file: Path | None, environment: str, 
 
     # The shape is the same whatever the values are.
     bundle = load_bundle(find_root(start), environment, lenient=True)
-    drawn = graph_rendering.draw(bundle, *([pipeline] if pipeline else bundle.pipelines))
+    drawn = graph_rendering.build_graph(bundle, *([pipeline] if pipeline else bundle.pipelines))
     forms = {"text": graph_rendering.as_text, "mermaid": graph_rendering.as_mermaid, "svg": graph_rendering.as_svg}
     text = graph_rendering.as_json(drawn) if as_json else forms[form](drawn)
     if file is None:

@@ -107,13 +107,13 @@ def stop(
     from headrace.config.models import milliseconds
     from headrace.deploy.deployed_jobs import stop as stop_job
     from headrace.deploy.drain import Limits
-    from headrace.graph.resolve import order
-    from headrace.observe.status import stop_run
+    from headrace.graph.order import pipeline_steps
+    from headrace.runtime.stop_run import stop_run
 
     root = find_root(start)
     if environment not in read_resources(root).targets:
         bundle = load_bundle(root, environment, values)
-        order(bundle, job)  # a pipeline that is not there is told here
+        pipeline_steps(bundle, job)  # a pipeline that is not there is told here
         if click.get_current_context().get_parameter_source("drain") is ParameterSource.DEFAULT:
             drain += milliseconds(bundle.environment.stop_grace) / 1000  # then the run ends by itself
         stop_run(bundle, job, within=drain, say=click.echo)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from headrace.cli import shared_options
+from headrace.graph import static_checks
 
 
 @click.command()
@@ -32,20 +33,19 @@ def run(
     """
     from headrace.cli.run_display import Live
     from headrace.config.load import find_root, load_bundle
-    from headrace.graph import resolve
     from headrace.runtime import runner
     from headrace.spark import session
 
     if follow and once:
         raise click.UsageError("--follow and --once exclude each other")
     bundle = load_bundle(find_root(start), environment, values)
-    going_on = runner.goes_on(bundle, pipeline, only, follow=follow, once=once)
+    going_on = runner.is_unbounded(bundle, pipeline, only, follow=follow, once=once)
     short = runner.is_short(bundle, pipeline, only, follow=follow, once=once)
-    resolve.require_functions(bundle)
+    static_checks.require_functions(bundle)
     with (
         Live(bundle, pipeline, table=going_on) as live,
-        runner.announced(bundle, pipeline, watch=live.show) as announced,
-        session.opened(bundle, name=pipeline, short=short, record=short) as spark,
+        runner.announce_run(bundle, pipeline, watch=live.show) as announced,
+        session.bundle_session(bundle, name=pipeline, short=short, record=short) as spark,
     ):
         live.ready()
         runner.run(spark, bundle, pipeline, start=announced, only=only, follow=follow, once=once)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 
 from headrace.config.models import Bundle
-from headrace.runtime.events import Event, in_words
+from headrace.runtime.events import Event, format_batch
 
 COUNTED = ("rows", "late", "duplicates", "refused", "dropped")
 COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "behind", "watermark", "state")  # 80 wide with long step names
@@ -57,7 +57,7 @@ class Live:
         if self._table is not None:
             self._table.update(self._as_table())
         elif event.what == "batch":
-            click.echo(in_words(event))
+            click.echo(format_batch(event))
         elif event.what == "warning":
             click.echo(f"Warning: {self._warnings[-1]}", err=True)
         elif event.step:

@@ -12,7 +12,7 @@ import click
 from headrace.cli import shared_options
 
 if TYPE_CHECKING:
-    from headrace.observe.table_info import Look
+    from headrace.observe.table_info import TableInfo
 
 
 @click.command()
@@ -41,13 +41,13 @@ def show(
     from headrace.spark import session
 
     bundle = load_bundle(find_root(start), environment, values)
-    name = table_info.name_of(bundle, table, quarantine=quarantine)
-    with session.opened(bundle, name=f"show {name}") as spark:
-        seen = table_info.look(spark, bundle, name, limit=limit)
+    name = table_info.resolve_table_name(bundle, table, quarantine=quarantine)
+    with session.bundle_session(bundle, name=f"show {name}") as spark:
+        seen = table_info.table_info(spark, bundle, name, limit=limit)
     click.echo(json.dumps(seen.facts(), default=str) if as_json else text(seen))
 
 
-def text(look: Look) -> str:
+def text(look: TableInfo) -> str:
     """The table as a person reads it."""
     from rich.console import Console
     from rich.table import Table

@@ -13,7 +13,7 @@ import click
 from headrace.cli import shared_options
 
 if TYPE_CHECKING:
-    from headrace.observe.status import StepStatus
+    from headrace.runtime.run_status import StepStatus
 
 
 @click.command()
@@ -28,11 +28,11 @@ def status(pipeline: str, environment: str, values: dict[str, str], start: Path,
     Reads what the runs have recorded; no Spark is started.
     """
     from headrace.config.load import find_root, load_bundle
-    from headrace.graph.resolve import order
-    from headrace.observe.status import status_of
+    from headrace.graph.order import pipeline_steps
+    from headrace.runtime.run_status import status_of
 
     bundle = load_bundle(find_root(start), environment, values)
-    found = status_of(bundle.directory, pipeline, [step.name for step in order(bundle, pipeline)])
+    found = status_of(bundle.directory, pipeline, [step.name for step in pipeline_steps(bundle, pipeline)])
     if as_json:
         click.echo(json.dumps(asdict(found)))
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.document import read
-from headrace.config.locations import KeyPath, Lines, nearest
+from headrace.config.locations import KeyPath, Lines, closest_match
 from headrace.config.model_builder import shape
 from headrace.config.models import Environment
 from headrace.config.substitution import Values
@@ -54,7 +54,7 @@ def read_environment(
     file = f"conf/{name}.yml"
     known = environment_names(root)
     if name not in known:
-        fix = nearest(name, known) if known else f"write {file}"
+        fix = closest_match(name, known) if known else f"write {file}"
         problem = Problem("conf", f"there is no environment '{name}'", fix)
         return EnvironmentDraft(name, Lines(file), {}, Values(Lines(file), {}, {})), [problem]
     document = read(root / file, file)

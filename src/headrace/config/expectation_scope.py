@@ -6,10 +6,10 @@ from headrace.config.models import Environment, Read, Step
 
 DEDUPLICATE = "headrace.transforms.bronze:deduplicate"
 JUDGED_FORMATS = ("json", "csv", "xml")
-QUARANTINE = "_quarantine"
+QUARANTINE_SUFFIX = "_quarantine"
 
 
-def is_judged(read: Read, environment: Environment) -> bool:
+def checks_source_rows(read: Read, environment: Environment) -> bool:
     """Whether an input is outside data whose rows can be malformed, out of time, or against its rules."""
     if read.source is None:
         return False
@@ -27,5 +27,5 @@ def can_judge(step: Step) -> bool:
 def has_quarantine(step: Step, environment: Environment) -> bool:
     """Whether the step puts refused rows aside, beside the table that it writes."""
     rules = [*step.expect, *(rule for read in step.reads.values() for rule in read.expect)]
-    judged = any(is_judged(read, environment) for read in step.reads.values())
+    judged = any(checks_source_rows(read, environment) for read in step.reads.values())
     return judged or any(rule.on_fail == "quarantine" for rule in rules)

@@ -16,7 +16,7 @@ from headrace.config.checks.table_checks import check_tables
 from headrace.config.checks.target_checks import check_targets
 from headrace.config.databricks.databricks_yml import Resources, read_resources
 from headrace.config.environment_files import EnvironmentDraft, environment_names, read_environment
-from headrace.config.locations import Lines, line_order, nearest
+from headrace.config.locations import Lines, closest_match, line_order
 from headrace.config.models import Bundle, Pipeline, Step
 from headrace.config.pipeline_files import Draft, read_pipelines
 from headrace.errors import ConfigurationError, Problem
@@ -124,7 +124,7 @@ def _not_read(root: Path) -> list[Problem]:
 
 
 def _undeclared(name: str, declared: set[str]) -> Problem:
-    fix = nearest(name, declared, "leave it out, or declare it under values")
+    fix = closest_match(name, declared, "leave it out, or declare it under values")
     return Problem("conf", f"the value '{name}' is given, but no environment declares it", fix)
 
 

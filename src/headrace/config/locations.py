@@ -66,7 +66,7 @@ def meant(word: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)), None)
 
 
-def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
+def closest_match(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """A fix for a word that is not known: the nearest one, else all of them."""
     choices = sorted(known)
     close = meant(word, choices)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headrace.config.locations import KeyPath, Lines, in_words, meant, nearest
+from headrace.config.locations import KeyPath, Lines, closest_match, in_words, meant
 from headrace.config.models import value_types
 from headrace.errors import Problem
 
@@ -142,10 +142,10 @@ def _said(detail: ErrorDetails) -> tuple[str, str]:
         if not isinstance(value, str):
             fix = f"write {choices[0].lower()}" if len(choices) == 1 else f"known here: {', '.join(choices)}"
             return f"unknown word {shown(value)}", fix
-        return f"unknown word {shown(value)}", nearest(value, choices)
+        return f"unknown word {shown(value)}", closest_match(value, choices)
     if kind == "union_tag_invalid":
         choices = _choices(detail, "expected_tags")
-        return f"unknown kind '{context['tag']}'", nearest(str(context["tag"]), choices)
+        return f"unknown kind '{context['tag']}'", closest_match(str(context["tag"]), choices)
     if kind == "union_tag_not_found":
         return "'kind' is missing", "add 'kind:' here"
     if kind == "greater_than_equal":
@@ -167,7 +167,7 @@ def _pattern(pattern: str, value: Any) -> tuple[str, str]:
 
 def _unknown(owner: type[BaseModel] | None, at: KeyPath, key: str, lines: Lines) -> Problem:
     words = f"{in_words(at)}: " if at else ""
-    return Problem(lines.where(*at, key), f"{words}unknown key '{key}'", nearest(key, keys_of(owner)))
+    return Problem(lines.where(*at, key), f"{words}unknown key '{key}'", closest_match(key, keys_of(owner)))
 
 
 def keys_of(owner: type[BaseModel] | None) -> set[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.document import Document, read
-from headrace.config.locations import KeyPath, Lines, in_words, meant, nearest
+from headrace.config.locations import KeyPath, Lines, closest_match, in_words, meant
 from headrace.config.model_builder import keys_of, shape
 from headrace.config.models import Step
 from headrace.config.substitution import references
@@ -59,7 +59,7 @@ def _draft(name: str, document: Document) -> tuple[Draft, list[Problem]]:
         return Draft(name, lines, is_unread=True), problems
     for key in document.mapping:
         if key != "steps":
-            problems.append(Problem(lines.where(key), f"unknown key '{key}'", nearest(key, ["steps"])))
+            problems.append(Problem(lines.where(key), f"unknown key '{key}'", closest_match(key, ["steps"])))
     written = document.mapping.get("steps")
     if not isinstance(written, dict) or not written:
         if not problems:

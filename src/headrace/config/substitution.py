@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.config.locations import KeyPath, Lines, in_words, nearest
+from headrace.config.locations import KeyPath, Lines, closest_match, in_words
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}?")
@@ -43,7 +43,7 @@ class Values:
             self._problem(path, f"'{written or name}' is not of the form ${{name}}", fix)
             return ""
         if name not in self.declared:
-            fix = nearest(name, self.declared, f"declare it: values: {{{name}: …}}")
+            fix = closest_match(name, self.declared, f"declare it: values: {{{name}: …}}")
             self._problem(path, f"'${{{name}}}' is not declared under values", fix)
             return name
         value = self.declared[name]
@@ -72,7 +72,7 @@ class Values:
             if name not in self.declared:
                 if self.lenient:
                     continue  # another environment may declare it
-                fix = nearest(name, self.declared, "leave it out, or declare it under values")
+                fix = closest_match(name, self.declared, "leave it out, or declare it under values")
                 self.problems.append(Problem(self.lines.file, f"the value '{name}' is given but not declared", fix))
             elif type(self.declared[name]) is int and not value.isdecimal():
                 message = f"the value '{name}' must be a whole number, not {value!r}"

@@ -11,7 +11,7 @@ from headrace.config.databricks.databricks_yml import read_resources
 from headrace.config.databricks.job_definitions import Target
 from headrace.config.environment_files import read_environment
 from headrace.config.load import in_order
-from headrace.config.locations import nearest
+from headrace.config.locations import closest_match
 from headrace.config.models import Environment, SparkEngine
 from headrace.deploy.remote import Remote
 from headrace.errors import ConfigurationError
@@ -62,7 +62,7 @@ def open_place(root: Path, name: str) -> Place:
     assert draft.environment is not None
     if name not in resources.targets:
         known = ", ".join(resources.targets) or "none"
-        fix = nearest(name, resources.targets, f"targets of databricks.yml: {known}")
+        fix = closest_match(name, resources.targets, f"targets of databricks.yml: {known}")
         raise ConfigurationError(f"nothing is deployed to environment {name!r}: it has no target", fix=fix)
     target = resources.targets[name]
     remote = _remote(draft.environment, target)

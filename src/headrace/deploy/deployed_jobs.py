@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.config.locations import nearest
+from headrace.config.locations import closest_match
 from headrace.deploy import planner
 from headrace.deploy.deploy_state import TRIGGERS, Deployed, State, runs_by_itself
 from headrace.deploy.deploy_target import Place
@@ -112,7 +112,7 @@ def _deployed(key: str, place: Place, state: State) -> Deployed:
         raise ConfigurationError(
             f"environment {place.name!r} has no job {key!r}",
             where=place.remote.name,
-            fix=nearest(key, state.jobs, f"deploy it: headrace deploy --env {place.name}"),
+            fix=closest_match(key, state.jobs, f"deploy it: headrace deploy --env {place.name}"),
         )
     return state.jobs[key]
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from headrace.checkpoints.stop_request import request
+from headrace.checkpoints.stop_request import new_request
 from headrace.deploy.deploy_state import Deployed, paused
 from headrace.deploy.deploy_target import Place
 from headrace.deploy.remote import Run
@@ -32,7 +32,7 @@ def drain(job: int, key: str, requests: Iterable[str], place: Place, limits: Lim
     if not going:  # an earlier command may have been killed after it asked
         _withdraw(files, place)
         return
-    content = request(place.user, within=limits.drain + CANCELLING)
+    content = new_request(place.user, within=limits.drain + CANCELLING)
     asked = [place.remote.ask(file, content) for file in files]
     if asked and all(asked):
         say(f"job {key}: asked to stop at its batch's end …")

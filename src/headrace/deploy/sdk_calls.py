@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import DeploymentError, SetupError, in_a_line
+from headrace.errors import DeploymentError, SetupError, one_line
 
 if TYPE_CHECKING:
     from databricks.sdk.core import ApiClient
@@ -27,7 +27,7 @@ class UnsureError(Exception):
 
     def __init__(self, call: tuple[str, str], error: Exception) -> None:
         self.call = call
-        super().__init__(in_a_line(error))
+        super().__init__(one_line(error))
 
 
 class Calls:
@@ -80,11 +80,11 @@ class Calls:
             raise self.silent(*call, error) from error
 
     def _refused(self, method: str, path: str, error: Exception, fix: str = AGAIN) -> DeploymentError:
-        return DeploymentError(f"the workspace refuses {method} {path}: {in_a_line(error)}", where=self.host, fix=fix)
+        return DeploymentError(f"the workspace refuses {method} {path}: {one_line(error)}", where=self.host, fix=fix)
 
     def silent(self, method: str, path: str, error: Exception) -> DeploymentError:
         return DeploymentError(
-            f"the workspace does not answer {method} {path}, tried for {self.patience} seconds: {in_a_line(error)}",
+            f"the workspace does not answer {method} {path}, tried for {self.patience} seconds: {one_line(error)}",
             where=self.host,
             fix=f"see that it can be reached, and {AGAIN}",
         )
@@ -125,7 +125,7 @@ def _client(host: str, profile: str, patience: int) -> tuple[ApiClient, str]:
         return ApiClient(config), str(config.host)
     except ValueError as error:
         raise SetupError(
-            f"there is no login for the workspace: {in_a_line(error)}",
+            f"there is no login for the workspace: {one_line(error)}",
             where=host,
             fix="log in with `databricks auth login`, or give DATABRICKS_HOST and DATABRICKS_TOKEN",
         ) from error

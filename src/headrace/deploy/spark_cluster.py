@@ -24,8 +24,8 @@ from typing import Any
 from headrace.deploy import submitted_run
 from headrace.deploy.deploy_state import runs_by_itself
 from headrace.deploy.remote import Found, Run
-from headrace.errors import DeploymentError, in_a_line
-from headrace.processes import is_held
+from headrace.errors import DeploymentError, one_line
+from headrace.liveness import is_locked
 
 RUNS = 25  # the latest, that are told
 
@@ -43,7 +43,7 @@ class Cluster:
                 place.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             fix = "make it writable, or name another under engine: {releases: …}"
-            raise DeploymentError(f"cannot write to it: {in_a_line(error)}", where=self.name, fix=fix) from error
+            raise DeploymentError(f"cannot write to it: {one_line(error)}", where=self.name, fix=fix) from error
 
     def user(self) -> str:
         """The user of this machine."""
@@ -156,7 +156,7 @@ class Cluster:
         order, place = self._order(number), self._runs / str(number)
         written = self.read(str(place / submitted_run.RESULT))
         result = json.loads(written) if written else {}
-        alive = not result and is_held(place / submitted_run.ALIVE)
+        alive = not result and is_locked(place / submitted_run.ALIVE)
         if result:
             phase, message = "TERMINATED", result["message"]
         elif alive or time.time() - order["began"] < submitted_run.BEGINNING:

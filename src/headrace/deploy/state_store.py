@@ -15,7 +15,7 @@ from pathlib import Path
 from headrace.deploy.deploy_state import State
 from headrace.deploy.deploy_target import Place
 from headrace.errors import DataError, DeploymentError
-from headrace.processes import is_alive
+from headrace.liveness import process_exists
 
 Say = Callable[[str], None]
 
@@ -40,7 +40,7 @@ class Lock:
     @property
     def is_dead(self) -> bool:
         """Whether its process was on this machine and is surely gone."""
-        return bool(self.machine) and self.machine == _machine() and not is_alive(self.process)
+        return bool(self.machine) and self.machine == _machine() and not process_exists(self.process)
 
 
 class Ledger:

@@ -10,62 +10,57 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.config.models import Read, Rule, Step, milliseconds
-from headrace.expectations.row_checks import (
-    Test,
-    columns_of,
-    names_of,
-    quoted,
-    require_columns,
-    require_fitting,
-    tests_of,
-    told,
-)
+from headrace.expectations.row_checks import RowCheck, check_names, require_compatible_values, row_checks, rule_columns
+from headrace.spark.columns import quote_name, require_columns
+from headrace.spark.spark_errors import configuration_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 RAW, POSITION, MALFORMED = "_headrace_raw", "_headrace_position", "_headrace_malformed"
-ARRIVAL = (RAW, POSITION, MALFORMED)
+SOURCE_COLUMNS = (RAW, POSITION, MALFORMED)
 VERDICT = "_headrace"
-UNIQUE = "_headrace_unique"
+BAD_ROW_KEY = "_headrace_unique"
 
 
-def judge_arrivals(frame: DataFrame, read: Read) -> DataFrame:
+def check_source_rows(frame: DataFrame, read: Read) -> DataFrame:
     """Judges rows of an outside source; what it adds is only the verdict."""
     from pyspark.sql import functions as F
 
-    own = frame.drop(*ARRIVAL)
+    own = frame.drop(*SOURCE_COLUMNS)
 
     def arrival(name: str, otherwise: Column) -> Column:
         return F.col(name) if name in frame.columns else otherwise
 
     require_columns(own, "the watermark", [read.watermark.column] if read.watermark else [])
-    require_columns(own, "expect", columns_of(read.expect))
-    require_fitting(frame, read.expect)
-    with told("expect"):
-        judged = _judge(
+    require_columns(own, "expect", rule_columns(read.expect))
+    require_compatible_values(frame, read.expect)
+    with configuration_errors("expect"):
+        judged = _add_verdict(
             frame,
-            [*_event_time_tests(read), *tests_of(read.expect)],
-            raw=arrival(RAW, F.to_json(F.struct(*map(quoted, own.columns)))),
+            [*_event_time_checks(read), *row_checks(read.expect)],
+            raw=arrival(RAW, F.to_json(F.struct(*map(quote_name, own.columns)))),
             position=arrival(POSITION, F.lit(None).cast("string")),
             malformed=arrival(MALFORMED, F.lit(False)),
         )
     if read.watermark is not None:
         time = read.watermark.column
         judged = judged.withColumn(time, F.when(~is_bad(), F.col(time)))
-    return judged.select(*map(quoted, own.columns), VERDICT)
+    return judged.select(*map(quote_name, own.columns), VERDICT)
 
 
-def judge_result(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+def check_result_rows(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     """Judges the rows that a step is about to write."""
     from pyspark.sql import functions as F
 
     if not rules:
         return frame
-    require_columns(frame, "expect", columns_of(rules))
-    with told("expect"):
-        raw = F.to_json(F.struct(*map(quoted, frame.columns)))
-        return _judge(frame, tests_of(rules), raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
+    require_columns(frame, "expect", rule_columns(rules))
+    with configuration_errors("expect"):
+        raw = F.to_json(F.struct(*map(quote_name, frame.columns)))
+        return _add_verdict(
+            frame, row_checks(rules), raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False)
+        )
 
 
 def is_bad() -> Column:
@@ -75,14 +70,14 @@ def is_bad() -> Column:
     return F.coalesce(F.col(f"{VERDICT}.bad"), F.lit(False))
 
 
-def let_through(frame: DataFrame) -> DataFrame:
+def key_bad_rows(frame: DataFrame) -> DataFrame:
     """Gives each bad row a key of its own, so that deduplication passes it on."""
     from pyspark.sql import functions as F
 
-    return frame.withColumn(UNIQUE, F.when(is_bad(), F.reflect(F.lit("java.util.UUID"), F.lit("randomUUID"))))
+    return frame.withColumn(BAD_ROW_KEY, F.when(is_bad(), F.reflect(F.lit("java.util.UUID"), F.lit("randomUUID"))))
 
 
-def is_judged(frame: DataFrame) -> bool:
+def has_verdict(frame: DataFrame) -> bool:
     """Whether the rows carry a verdict."""
     return VERDICT in frame.columns
 
@@ -90,10 +85,10 @@ def is_judged(frame: DataFrame) -> bool:
 def rule_names(step: Step) -> list[str]:
     """The names under which a step's refusals can be counted."""
     rules = [rule for read in step.reads.values() for rule in read.expect] + list(step.expect)
-    return ["malformed", "event time missing", "event time in the future", *names_of(rules)]
+    return ["malformed", "event time missing", "event time in the future", *check_names(rules)]
 
 
-def _event_time_tests(read: Read) -> list[Test]:
+def _event_time_checks(read: Read) -> list[RowCheck]:
     from pyspark.sql import functions as F
 
     if read.watermark is None:
@@ -101,12 +96,14 @@ def _event_time_tests(read: Read) -> list[Test]:
     time = F.col(read.watermark.column)
     limit = F.current_timestamp() + F.make_dt_interval(secs=F.lit(milliseconds(read.max_future) / 1000))
     return [
-        Test("event time missing", time.isNull()),
-        Test("event time in the future", F.struct(time) > F.struct(limit)),
+        RowCheck("event time missing", time.isNull()),
+        RowCheck("event time in the future", F.struct(time) > F.struct(limit)),
     ]
 
 
-def _judge(frame: DataFrame, tests: list[Test], *, raw: Column, position: Column, malformed: Column) -> DataFrame:
+def _add_verdict(
+    frame: DataFrame, tests: list[RowCheck], *, raw: Column, position: Column, malformed: Column
+) -> DataFrame:
     from pyspark.sql import functions as F
 
     def failed_names(on_fail: str, *, also: Column | None = None) -> Column:

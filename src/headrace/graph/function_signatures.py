@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.config.locations import nearest
+from headrace.config.locations import closest_match
 from headrace.config.models import Step
 
 DURATION = re.compile(r"\bDuration\b")
@@ -105,7 +105,7 @@ def _inputs(takes: Parameters, inputs: list[str]) -> Iterator[Mismatch]:
             yield Mismatch(("reads", name), f"input '{name}' has the name of a setting", fix)
         elif name not in takes.inputs and not takes.others:
             missing = [other for other in takes.inputs if other not in inputs]
-            fix = nearest(name, missing, "take it out, or add a parameter before the '*'")
+            fix = closest_match(name, missing, "take it out, or add a parameter before the '*'")
             yield Mismatch(("reads", name), f"the transform has no input '{name}'", fix)
     for name, required in takes.inputs.items():
         if required and name not in inputs:
@@ -123,7 +123,7 @@ def _settings(takes: Parameters, step: Step) -> Iterator[Mismatch]:
             yield Mismatch(("with", name), f"setting '{name}': {step.with_[name]!r} is not a duration", fix)
         elif name not in takes.settings:
             missing = [other for other in takes.settings if other not in step.with_]
-            fix = nearest(name, missing, "take it out, or add a parameter after the '*'")
+            fix = closest_match(name, missing, "take it out, or add a parameter after the '*'")
             yield Mismatch(("with", name), f"the transform has no setting '{name}'", fix)
     for name, required in takes.settings.items():
         if required and name not in step.with_:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from headrace.config.locations import nearest
+from headrace.config.locations import closest_match
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _near(part: str, where: list[str], source: Path) -> str:
         for file in place.iterdir()
         if file.stem.isidentifier() and (file.suffix == ".py" or (file.is_dir() and not file.stem.startswith("_")))
     }
-    return nearest(part, siblings, f"write it under {source.name}/, or install it")
+    return closest_match(part, siblings, f"write it under {source.name}/, or install it")
 
 
 @dataclass(frozen=True)
@@ -123,4 +123,4 @@ def _named(written: _Written, module: str, name: str) -> Found:
     if written.open:
         return Unchecked(f"module '{module}' makes names while it is imported")
     known = {other for other in (*written.functions, *written.names) if not other.startswith("_")}
-    return Missing(f"module '{module}' has no '{name}'", nearest(name, known, f"define it in {module}"))
+    return Missing(f"module '{module}' has no '{name}'", closest_match(name, known, f"define it in {module}"))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.models import Step
-from headrace.expectations.row_checks import quoted
+from headrace.spark.columns import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,7 @@ def without_watermark(frame: DataFrame) -> DataFrame:
         return frame
     columns = []
     for field in frame.schema.fields:
-        column, data_type = F.col(quoted(field.name)), _unmarked(field.dataType)
+        column, data_type = F.col(quote_name(field.name)), _unmarked(field.dataType)
         if data_type.json() != field.dataType.json():
             column = column.cast(data_type)
         metadata = {key: value for key, value in field.metadata.items() if key != METADATA_KEY}

@@ -11,7 +11,7 @@ from typing import Literal
 
 from headrace.config.expectation_scope import has_quarantine
 from headrace.config.models import Bundle, Step
-from headrace.graph.resolve import order
+from headrace.graph.order import pipeline_steps
 
 Kind = Literal["source", "step", "table", "topic", "folder", "console", "memory"]
 
@@ -45,7 +45,7 @@ class Arrow:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class PipelineGraph:
     """The graph of some pipelines."""
 
     pipelines: tuple[str, ...]
@@ -53,15 +53,15 @@ class Drawing:
     arrows: tuple[Arrow, ...]
 
 
-def draw(bundle: Bundle, *pipelines: str) -> Drawing:
+def build_graph(bundle: Bundle, *pipelines: str) -> PipelineGraph:
     """The steps of the pipelines with all they read and write."""
     arrows: list[Arrow] = []
     for pipeline in pipelines:
-        for step in order(bundle, pipeline):
+        for step in pipeline_steps(bundle, pipeline):
             node = Node("step", step.name, step.layer, pipeline)
             arrows += [*_reads(step, node), *_writes(step, node, bundle)]
     nodes = dict.fromkeys(node for arrow in arrows for node in (arrow.start, arrow.end))
-    return Drawing(pipelines, tuple(nodes), tuple(arrows))
+    return PipelineGraph(pipelines, tuple(nodes), tuple(arrows))
 
 
 def _reads(step: Step, node: Node) -> Iterable[Arrow]:
@@ -79,7 +79,7 @@ def _writes(step: Step, node: Node, bundle: Bundle) -> Iterable[Arrow]:
         yield Arrow(node, Node("table", f"{step.tables_written[0]}_quarantine"), "refused")
 
 
-def as_text(drawing: Drawing) -> str:
+def as_text(drawing: PipelineGraph) -> str:
     """A heading for each pipeline, and a paragraph for each of its steps."""
     lines = []
     for pipeline in drawing.pipelines:
@@ -96,14 +96,14 @@ def _told(node: Node, arrow: Arrow) -> str:
     return named + (f" ({arrow.label})" if arrow.label else "")
 
 
-def as_json(drawing: Drawing) -> str:
+def as_json(drawing: PipelineGraph) -> str:
     """The nodes and arrows for programs."""
     nodes = [{"key": node.key, **{key: value for key, value in vars(node).items() if value}} for node in drawing.nodes]
     arrows = [{"from": arrow.start.key, "to": arrow.end.key, "label": arrow.label} for arrow in drawing.arrows]
     return json.dumps({"nodes": nodes, "arrows": arrows}, indent=2)
 
 
-def as_mermaid(drawing: Drawing) -> str:
+def as_mermaid(drawing: PipelineGraph) -> str:
     """A flowchart in Mermaid's words."""
     shapes = {"source": ("([", "])"), "step": ("[", "]"), "table": ("[(", ")]")}
     lines = ["flowchart LR"]
@@ -123,7 +123,7 @@ def as_mermaid(drawing: Drawing) -> str:
     return "\n".join(lines)
 
 
-def as_svg(drawing: Drawing) -> str:
+def as_svg(drawing: PipelineGraph) -> str:
     """Columns from left to right: each node one column after what it gets rows from."""
     place = _places(drawing)
     width = max((x for x, _ in place.values()), default=0) + WIDTH + MARGIN
@@ -141,7 +141,7 @@ def as_svg(drawing: Drawing) -> str:
     return "\n".join(parts)
 
 
-def _places(drawing: Drawing) -> dict[Node, tuple[int, int]]:
+def _places(drawing: PipelineGraph) -> dict[Node, tuple[int, int]]:
     column = dict.fromkeys(drawing.nodes, 0)
     for _ in drawing.nodes:  # no way through the graph is longer than it has nodes
         for arrow in drawing.arrows:

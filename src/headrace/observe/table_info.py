@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.expectation_scope import QUARANTINE
-from headrace.config.locations import nearest
+from headrace.config.expectation_scope import QUARANTINE_SUFFIX
+from headrace.config.locations import closest_match
 from headrace.config.models import Bundle
 from headrace.errors import ConfigurationError, DataError
 from headrace.io.delta.delta_table import table_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Look:
+class TableInfo:
     """What there is to see of a table."""
 
     name: str
@@ -44,30 +44,32 @@ class Look:
         }
 
 
-def name_of(bundle: Bundle, table: str, *, quarantine: bool) -> str:
+def resolve_table_name(bundle: Bundle, table: str, *, quarantine: bool) -> str:
     """The table's name, or its quarantine's; it must be one that a step of the bundle writes."""
     writers = {name: step for _, step in bundle.located_steps() for name in step.tables_written}
-    base = table if table in writers else table.removesuffix(QUARANTINE)
+    base = table if table in writers else table.removesuffix(QUARANTINE_SUFFIX)
     if base not in writers:
-        raise ConfigurationError(f"no step writes a table {table!r}", fix=nearest(table, writers))
+        raise ConfigurationError(f"no step writes a table {table!r}", fix=closest_match(table, writers))
     # A step with several tables has one quarantine, beside the first.
-    return writers[base].tables_written[0] + QUARANTINE if quarantine or table != base else table
+    return writers[base].tables_written[0] + QUARANTINE_SUFFIX if quarantine or table != base else table
 
 
-def look(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> Look:
+def table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> TableInfo:
     """Some rows of the table and its measures."""
     table = table_of(bundle.environment, name)
     if not table.exists(spark):
-        if name.endswith(QUARANTINE) and table_of(bundle.environment, name.removesuffix(QUARANTINE)).exists(spark):
-            return Look(name, (), (), 0, 0, 0, 0, 0)  # it is made with the first row that is refused
-        fix = f"run the step that writes {name.removesuffix(QUARANTINE)!r} first"
+        if name.endswith(QUARANTINE_SUFFIX) and table_of(
+            bundle.environment, name.removesuffix(QUARANTINE_SUFFIX)
+        ).exists(spark):
+            return TableInfo(name, (), (), 0, 0, 0, 0, 0)  # it is made with the first row that is refused
+        fix = f"run the step that writes {name.removesuffix(QUARANTINE_SUFFIX)!r} first"
         raise DataError(f"table {name!r} is not there yet", where=table.place, fix=fix)
     frame = table.read(spark)
     order = [column for column in ("window_start", "quarantined_at") if column in frame.columns]
     shown = frame.orderBy(*(frame[column].desc() for column in order)).limit(limit) if order else frame.limit(limit)
     detail = table.delta(spark).detail().select("numFiles", "sizeInBytes").collect()[0]
     version = table.delta(spark).history(1).select("version").collect()[0]["version"]
-    return Look(
+    return TableInfo(
         name,
         tuple(frame.columns),
         _in_utc(shown),

@@ -24,7 +24,7 @@ from typing import Any
 
 from headrace import __version__
 from headrace.errors import ConfigurationError, DataError, Problem
-from headrace.graph.resolve import find_mistakes
+from headrace.graph.static_checks import check_files
 from headrace.release import packing, wheels
 
 CARRIED = ("conf", "resources", "databricks.yml")
@@ -121,7 +121,7 @@ def current(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = ref
         if found is not None and not verify(found):
             return found
     _own_files(root)  # a link that leads out of the bundle is not to be read as configuration
-    problems = find_mistakes(root).problems
+    problems = check_files(root).problems
     if problems:  # a release of a bundle that cannot run is of no use
         raise ConfigurationError.of(problems)
     built = build(root, allowed=allowed, confirm=confirm)

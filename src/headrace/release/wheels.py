@@ -116,7 +116,7 @@ def _setuptools_config(into: Path) -> Path:
 
 
 def _report(output: str) -> dict[str, Any]:
-    """Return what headrace.release.build_backend reported; the backend may have printed more before, and killed the process."""
+    """Return what the build process reported. The backend may have printed more before, or ended the process."""
     last = output.strip().rpartition("\n")[2]
     report: dict[str, Any] = (
         json.loads(last) if last.startswith('{"name": ') else {"name": "", "read": [], "refused": ""}

@@ -14,7 +14,7 @@ from headrace.checkpoints.layout import spark_directory
 from headrace.config.models import Bundle, FileSource, KafkaSource, Step, on_disk
 from headrace.io.delta.delta_table import table_of
 from headrace.runtime.events import Event, read_events
-from headrace.runtime.lag import files_in, read_so_far
+from headrace.runtime.lag import count_files_read, list_files
 
 LARGE_BYTES = 64 << 20  # unread; about 400,000 JSON orders
 LARGE_RECORDS = 400_000
@@ -50,7 +50,7 @@ def _unread_in_files(paths: Iterable[str], checkpoint: Path) -> int:
     if sum(sizes) <= LARGE_BYTES:
         return sum(sizes)
     try:
-        read = sum(read_so_far(log) for log in checkpoint.glob("sources/*"))
+        read = sum(count_files_read(log) for log in checkpoint.glob("sources/*"))
     except (OSError, ValueError):  # so many that counting them takes long: it has read most of them
         return 0
     return sum(sizes) * max(0, len(sizes) - read) // len(sizes)
@@ -79,7 +79,7 @@ def _files(path: str) -> list[str]:
     root = on_disk(path)
     found: list[str] = []
     for match in glob.glob(root):  # noqa: PTH207, the pattern may begin anywhere
-        found += files_in(Path(match)) if Path(match).is_dir() else [match]
+        found += list_files(Path(match)) if Path(match).is_dir() else [match]
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.models import Step
-from headrace.errors import StepError, without_codes
+from headrace.errors import StepError, without_error_codes
 
 NOISE = re.compile(
     r"^(Job aborted|Task \d+ in stage|\[STREAM_FAILED\]|An exception was raised by the Python Proxy|Traceback)"
@@ -22,17 +22,17 @@ OUR_FIX = re.compile(r"^(?:[\w.]+\.)?\w+Error: Error: .*\n(?:  at   .*\n)?  fix:
 
 def step_error(step: Step, error: Any, log: Path | None = None) -> StepError:
     """The step's failure as a user reads it; `log` has all that Spark said."""
-    offsets, text = _offsets(error), _whole(error)
+    offsets, text = _offsets(error), _full_text(error)
     fix = f"mend the cause and start again: the batch is done anew; all of it is in {log or 'the log of Spark'}"
     own = OUR_FIX.search(text)
     return StepError(
-        f"step {step.name!r} failed: {cause(text)}",
+        f"step {step.name!r} failed: {root_cause(text)}",
         where=f"step {step.name!r}{offsets}",
         fix=own[1] if own else fix,
     )
 
 
-def cause(text: str) -> str:
+def root_cause(text: str) -> str:
     """The deepest cause that says something, in one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     deepest = [match[1] for line in lines if (match := CAUSED_BY.match(line)) and "Traceback" not in line]
@@ -41,10 +41,10 @@ def cause(text: str) -> str:
     if any(IN_PYTHON in line for line in lines):  # Java's causes only say that Python had one
         deepest = []
     said = next(iter([*deepest[-1:], *python[-1:], *plain, *lines]), "no reason given")
-    return without_codes(CODED.sub("", OURS.sub("", said)))
+    return without_error_codes(CODED.sub("", OURS.sub("", said)))
 
 
-def _whole(error: Any) -> str:
+def _full_text(error: Any) -> str:
     """All that an error says, with its causes, which the message leaves out (pyspark 4.2.0)."""
     text = str(error)
     while (error := getattr(error, "_cause", None)) is not None:

@@ -23,35 +23,37 @@ from typing import TYPE_CHECKING
 
 from headrace.checkpoints.layout import spark_directory
 from headrace.config.models import Environment, Every, FileSource, LocalEngine, Setting, Step
-from headrace.runtime.lag import arrivals, is_long
-from headrace.runtime.prepare import Prepared
-from headrace.runtime.py4j_cleanup import Leftovers
-from headrace.runtime.supervisor import Crew
+from headrace.runtime.lag import directory_fingerprint, has_long_file_log
+from headrace.runtime.prepare import PreparedStep
+from headrace.runtime.py4j_cleanup import Py4jCleanup
+from headrace.runtime.supervisor import QuerySupervisor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Arrived = list[int | None]  # of each input, what is known without starting a query
-IDLE = 0.5  # seconds to wait after a round in which nothing moved
-MANY = 200  # rounds with rows, after which a step's tables are worth merging; the first merge takes all files
-GLANCE = 0.05  # at least, where no query was started: such a round has only looked at directories
-SHARE = 10  # of a time in which nothing comes, a tenth goes into looks
-LARGE_STATE = 100_000  # rows
+InputFingerprint = list[int | None]  # of each input, what is known without starting a query
+IDLE_PAUSE_S = 0.5  # seconds to wait after a round in which nothing moved
+COMPACT_AFTER_ROUNDS = (
+    200  # rounds with rows, after which a step's tables are worth merging; the first merge takes all files
+)
+MIN_PAUSE_S = 0.05  # at least, where no query was started: such a round has only looked at directories
+PAUSE_FACTOR = 10  # of a time in which nothing comes, a tenth goes into looks
+LARGE_STATE_ROWS = 100_000  # rows
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
-FEW = 5_000  # rows of a run; generated code is worth its making from about twice as many
-NO_CODE: Mapping[str, Setting] = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-OPENED_ANEW: Mapping[str, Setting] = {
+CODEGEN_ROWS = 5_000  # rows of a run; generated code is worth its making from about twice as many
+NO_CODEGEN: Mapping[str, Setting] = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+UNLOAD_STATE: Mapping[str, Setting] = {
     "spark.sql.streaming.stateStore.unloadOnCommit": True,
     "spark.sql.streaming.stateStore.minDeltasForSnapshot": 50,
 }
-SNAPSHOT: Mapping[str, Setting] = {**OPENED_ANEW, "spark.sql.streaming.stateStore.minDeltasForSnapshot": 1}
+SNAPSHOT: Mapping[str, Setting] = {**UNLOAD_STATE, "spark.sql.streaming.stateStore.minDeltasForSnapshot": 1}
 
 
-def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
+def follow(crew: QuerySupervisor, ending: Sequence[PreparedStep]) -> None:
     """Goes round until told to stop."""
     together = [ready for ready in ending if ready.step.name not in crew.failed]
-    leftovers = Leftovers(crew.spark)
-    seen: dict[str, Arrived] = {}
+    leftovers = Py4jCleanup(crew.spark)
+    seen: dict[str, InputFingerprint] = {}
     rows: dict[str, int] = {}
     rounds_with_rows = 0
     unknown = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
@@ -63,24 +65,24 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
         moved: set[str] = set()
         has_asked, began = False, time.monotonic()
         for ready in list(together):
-            arrived = _arrived(ready, crew.environment)
+            arrived = _fingerprints(ready, crew.environment)
             name = ready.step.name
-            if not (has_news(ready, ours, unknown | moved) and is_new(arrived, seen.get(name))):
+            if not (may_have_input(ready, ours, unknown | moved) and has_changed(arrived, seen.get(name))):
                 continue
             seen[name] = arrived
             has_asked = True
-            had_few = rows.get(name, FEW) < FEW
-            few = NO_CODE if isinstance(crew.environment.engine, LocalEngine) and had_few else {}
+            had_few = rows.get(name, CODEGEN_ROWS) < CODEGEN_ROWS
+            few = NO_CODEGEN if isinstance(crew.environment.engine, LocalEngine) and had_few else {}
             by_files = not loads_all_state(ready.step, crew.spark)
-            files = (OPENED_ANEW if had_few else SNAPSHOT) if by_files else {}
-            merging = crew.merging if rounds_with_rows > MANY else {}
+            files = (UNLOAD_STATE if had_few else SNAPSHOT) if by_files else {}
+            merging = crew.merging if rounds_with_rows > COMPACT_AFTER_ROUNDS else {}
             rows[name] = crew.run_to_end(ready, {**few, **files, **merging})
             if rows[name]:
                 moved |= set(ready.step.tables_written)
-            is_large = crew.recorder.state_rows(name) > LARGE_STATE and not by_files
+            is_large = crew.recorder.state_rows(name) > LARGE_STATE_ROWS and not by_files
             if name in crew.failed:  # and its on_failure lets the others go on
                 together.remove(ready)
-            elif is_large or is_long(spark_directory(crew.environment, crew.pipeline, name)):
+            elif is_large or has_long_file_log(spark_directory(crew.environment, crew.pipeline, name)):
                 together.remove(ready)
                 crew.go(ready, "default")
         unknown = set()
@@ -89,12 +91,12 @@ def follow(crew: Crew, ending: Sequence[Prepared]) -> None:
         if has_asked:
             leftovers.clear()
         if not moved:
-            crew.stop.wait(IDLE if has_asked else pause(after=time.monotonic() - began))
+            crew.stop.wait(IDLE_PAUSE_S if has_asked else pause(after=time.monotonic() - began))
 
 
 def pause(*, after: float) -> float:
     """Seconds to wait after a round that has only looked at directories, for so long."""
-    return min(IDLE, max(GLANCE, SHARE * after))
+    return min(IDLE_PAUSE_S, max(MIN_PAUSE_S, PAUSE_FACTOR * after))
 
 
 def loads_all_state(step: Step, spark: SparkSession) -> bool:
@@ -103,17 +105,17 @@ def loads_all_state(step: Step, spark: SparkSession) -> bool:
     return not str(store).endswith("RocksDBStateStoreProvider")
 
 
-def has_news(ready: Prepared, ours: set[str], moved: set[str]) -> bool:
+def may_have_input(ready: PreparedStep, ours: set[str], moved: set[str]) -> bool:
     """A step whose streams are all written in this loop has nothing to do until one of them changed."""
     streams = [read for read in ready.step.reads.values() if not read.static]
     return any(read.table not in ours or read.table in moved for read in streams)
 
 
-def is_new(arrived: Arrived, seen: Arrived | None) -> bool:
+def has_changed(arrived: InputFingerprint, seen: InputFingerprint | None) -> bool:
     """Whether something has come since; what is not known may have."""
     return None in arrived or arrived != seen
 
 
-def _arrived(ready: Prepared, environment: Environment) -> Arrived:
+def _fingerprints(ready: PreparedStep, environment: Environment) -> InputFingerprint:
     sources = [environment.sources[read.source] if read.source else None for read in ready.step.reads.values()]
-    return [arrivals(source.path) if isinstance(source, FileSource) else None for source in sources]
+    return [directory_fingerprint(source.path) if isinstance(source, FileSource) else None for source in sources]

@@ -14,30 +14,30 @@ from typing import Any
 
 from headrace.config.models import on_disk
 
-MOST = 16 << 20  # bytes of a source's log that are worth reading after each batch: about 120,000 files
+MAX_LOG_BYTES = 16 << 20  # bytes of a source's log that are worth reading after each batch: about 120,000 files
 
 
-def behind(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
+def total_lag(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | None:
     """The sum over the sources that can tell; None when none can."""
     told = [_of(source, Path(checkpoint) / "sources" / str(number)) for number, source in enumerate(sources)]
     known = [lag for lag in told if lag is not None]
     return sum(known) if known else None
 
 
-def arrivals(place: str) -> int | None:
+def directory_fingerprint(place: str) -> int | None:
     """Return a number that changes when files come or go; None when it is not a readable local directory."""
     path = on_disk(place)
     if not path or _is_pattern(place):
         return None
     try:
-        return hash(frozenset(files_in(Path(path))))
+        return hash(frozenset(list_files(Path(path))))
     except OSError:
         return None
 
 
-def is_long(checkpoint: str) -> bool:
+def has_long_file_log(checkpoint: str) -> bool:
     """Whether a query's list of the files that it has read is so long that each start takes long to read it."""
-    return any(log.stat().st_size > MOST for log in Path(checkpoint).glob("sources/*/*.compact"))
+    return any(log.stat().st_size > MAX_LOG_BYTES for log in Path(checkpoint).glob("sources/*/*.compact"))
 
 
 def _is_pattern(path: str) -> bool:
@@ -52,7 +52,7 @@ def _of(source: Mapping[str, Any], log: Path) -> int | None:
             # A batch that is repeated after a crash does not ask for the latest (4.2.0).
             return _offsets(source["endOffset"], source["latestOffset"]) if source["latestOffset"] else None
         if kind == "FileStreamSource" and place.startswith("file:") and not _is_pattern(place):
-            return max(0, sum(1 for _ in files_in(directory)) - read_so_far(log))
+            return max(0, sum(1 for _ in list_files(directory)) - count_files_read(log))
         if kind == "DeltaSource" and place.startswith("file:"):
             return _commits_after(_last_read(source["endOffset"]), directory)
     except (OSError, KeyError, TypeError, ValueError):  # nobody fails because a lag is not known
@@ -66,14 +66,14 @@ def _offsets(read: Mapping[str, Mapping[str, int]], latest: Mapping[str, Mapping
     )
 
 
-def files_in(directory: Path) -> Iterator[str]:
+def list_files(directory: Path) -> Iterator[str]:
     """Yield what Spark's listing finds: through links, but not through dangling ones or those that lead back up."""
     with os.scandir(directory) as entries:
         for entry in entries:
             if _is_hidden(entry.name) or (entry.is_symlink() and not _is_followed(Path(entry))):
                 continue
             if entry.is_dir():
-                yield from files_in(Path(entry))
+                yield from list_files(Path(entry))
             else:
                 yield entry.path
 
@@ -88,7 +88,7 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def read_so_far(log: Path) -> int:
+def count_files_read(log: Path) -> int:
     """Return how many files a source has read, by its log in the checkpoint.
 
     Spark writes a line for each file that it has read, and every ten batches all of them into one `.compact`.
@@ -96,7 +96,7 @@ def read_so_far(log: Path) -> int:
     batches = {int(file.name.partition(".")[0]): file for file in log.iterdir() if file.name[0].isdigit()}
     compacted = max((number for number, file in batches.items() if file.suffix == ".compact"), default=-1)
     counted = [file for number, file in batches.items() if number >= compacted]
-    if sum(file.stat().st_size for file in counted) > MOST:
+    if sum(file.stat().st_size for file in counted) > MAX_LOG_BYTES:
         raise ValueError("too much to read after each batch")
     return sum(len(file.read_text().splitlines()) - 1 for file in counted)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LISTENER = "StreamingQueryListenerBus"
 
 
-class Leftovers:
+class Py4jCleanup:
     """Notes what is there before the first query; what came since goes with each `clear`."""
 
     def __init__(self, spark: SparkSession) -> None:

@@ -12,23 +12,25 @@ from headrace import interrupts
 from headrace.checkpoints import stop_request
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
-from headrace.config.locations import nearest
+from headrace.config.locations import closest_match
 from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
-from headrace.errors import ConfigurationError, HeadraceError, UnfinishedBatchError, in_a_line
-from headrace.graph import resolve
-from headrace.io.sinks import batch_writer, open_sink
+from headrace.errors import ConfigurationError, HeadraceError, UnfinishedBatchError, one_line
+from headrace.graph import order
+from headrace.io.sinks import open_sink, quarantine
 from headrace.runtime import backlog, follow_loop, prepare
-from headrace.runtime.events import Event, Recorder, events_file
-from headrace.runtime.supervisor import LOOK, Crew, ends
+from headrace.runtime.events import Event, events_file
+from headrace.runtime.recorder import Recorder
+from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
+from headrace.runtime.triggers import is_bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-AT_ONCE = 8  # steps that end, side by side on a cluster
+MAX_PARALLEL_STEPS = 8  # steps that end, side by side on a cluster
 
 
 @dataclass(frozen=True)
-class Start:
+class AnnouncedRun:
     """A run that has been announced: where its events go, and whether it should stop."""
 
     recorder: Recorder
@@ -36,10 +38,12 @@ class Start:
 
 
 @contextmanager
-def announced(bundle: Bundle, pipeline: str, *, watch: Callable[[Event], None] = lambda event: None) -> Iterator[Start]:
+def announce_run(
+    bundle: Bundle, pipeline: str, *, watch: Callable[[Event], None] = lambda event: None
+) -> Iterator[AnnouncedRun]:
     """Record that a run starts and how it ends, and honour requests to stop it: also while Spark starts."""
-    start = Start(Recorder(events_file(bundle.directory, pipeline), pipeline, watch), stop_request.Stop())
-    with stop_request.watched(bundle.environment, pipeline, start.stop):
+    start = AnnouncedRun(Recorder(events_file(bundle.directory, pipeline), pipeline, watch), stop_request.Stop())
+    with stop_request.watch_requests(bundle.environment, pipeline, start.stop):
         start.recorder.say("run started")
         try:
             yield start
@@ -47,7 +51,7 @@ def announced(bundle: Bundle, pipeline: str, *, watch: Callable[[Event], None] =
             start.recorder.say("run failed", message=str(interrupt) or "interrupted")
             raise
         except Exception as error:
-            message = error.problems[0].message if isinstance(error, HeadraceError) else in_a_line(error)
+            message = error.problems[0].message if isinstance(error, HeadraceError) else one_line(error)
             start.recorder.say("run failed", message=message)
             raise
         start.recorder.say("run stopped" if start.stop.is_set() else "run ended")
@@ -58,7 +62,7 @@ def run(
     bundle: Bundle,
     pipeline: str,
     *,
-    start: Start | None = None,
+    start: AnnouncedRun | None = None,
     only: Sequence[str] = (),
     follow: bool = False,
     once: bool = False,
@@ -68,9 +72,9 @@ def run(
 
     A run that has not been announced before the session was opened is announced here.
     """
-    chosen = chosen_steps(bundle, pipeline, only)
+    chosen = select_steps(bundle, pipeline, only)
     with ExitStack() as stack:
-        start = start or stack.enter_context(announced(bundle, pipeline, watch=watch))
+        start = start or stack.enter_context(announce_run(bundle, pipeline, watch=watch))
         environment, recorder, stop = bundle.environment, start.recorder, start.stop
         stack.callback(_quietly, recorder.listen(spark))
         stack.enter_context(_stop_on_signals(stop))
@@ -80,57 +84,59 @@ def run(
         if stop.is_set():
             return
         located = ((bundle.lines_of(pipeline), step) for step in chosen)
-        prepared = prepare.rehearse(spark, located, environment, note=recorder.note)
+        prepared = prepare.prepare_all(spark, located, environment, note=recorder.note)
         for ready in prepared:
             for warning in ready.warnings:
                 recorder.say("warning", ready.step.name, warning)
-        crew = Crew(spark, environment, bundle.directory, pipeline, recorder, stop)
-        _work(crew, prepared, resolve.tables_read(bundle), follow=follow, once=once)
+        crew = QuerySupervisor(spark, environment, bundle.directory, pipeline, recorder, stop)
+        _run_steps(crew, prepared, order.tables_read(bundle), follow=follow, once=once)
 
 
-def check(spark: SparkSession, bundle: Bundle) -> list[str]:
+def check_pipelines(spark: SparkSession, bundle: Bundle) -> list[str]:
     """Check everything that a run of each pipeline would check, writing nothing. Return the warnings."""
-    prepared = prepare.rehearse(spark, resolve.order_of_all(bundle), bundle.environment)
+    prepared = prepare.prepare_all(spark, order.all_steps(bundle), bundle.environment)
     return [f"step {ready.step.name!r}: {warning}" for ready in prepared for warning in ready.warnings]
 
 
-def chosen_steps(bundle: Bundle, pipeline: str, only: Sequence[str]) -> list[Step]:
+def select_steps(bundle: Bundle, pipeline: str, only: Sequence[str]) -> list[Step]:
     """The steps that were asked for, in their order."""
-    in_order = resolve.order(bundle, pipeline)
+    in_order = order.pipeline_steps(bundle, pipeline)
     known = [step.name for step in in_order]
     for name in only:
         if name not in known:
-            raise ConfigurationError(f"pipeline {pipeline!r} has no step {name!r}", fix=nearest(name, known))
+            raise ConfigurationError(f"pipeline {pipeline!r} has no step {name!r}", fix=closest_match(name, known))
     return [step for step in in_order if not only or step.name in only]
 
 
-def goes_on(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: bool, once: bool) -> bool:
+def is_unbounded(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: bool, once: bool) -> bool:
     """Whether a run would go on until it is told to stop."""
-    triggers = [bundle.environment.trigger_of(step.name) for step in chosen_steps(bundle, pipeline, only)]
-    return not once and (follow or not all(ends(trigger) for trigger in triggers))
+    triggers = [bundle.environment.trigger_of(step.name) for step in select_steps(bundle, pipeline, only)]
+    return not once and (follow or not all(is_bounded(trigger) for trigger in triggers))
 
 
 def is_short(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: bool, once: bool) -> bool:
     """Return whether a run would end by itself, and have little to read."""
-    if goes_on(bundle, pipeline, only, follow=follow, once=once):
+    if is_unbounded(bundle, pipeline, only, follow=follow, once=once):
         return False
     local = isinstance(bundle.environment.engine, LocalEngine)
-    return not (local and backlog.is_large(bundle, pipeline, chosen_steps(bundle, pipeline, only)))
+    return not (local and backlog.is_large(bundle, pipeline, select_steps(bundle, pipeline, only)))
 
 
-def _work(crew: Crew, prepared: Sequence[prepare.Prepared], read: set[str], *, follow: bool, once: bool) -> None:
+def _run_steps(
+    crew: QuerySupervisor, prepared: Sequence[prepare.PreparedStep], read: set[str], *, follow: bool, once: bool
+) -> None:
     """All steps once, in their order; then those that go on, go on. `read` are the tables that some step reads."""
     triggers = {ready.step.name: crew.environment.trigger_of(ready.step.name) for ready in prepared}
     if once:
-        triggers = {name: trigger if ends(trigger) else "available_now" for name, trigger in triggers.items()}
-    ending = [ready for ready in prepared if ends(triggers[ready.step.name])]
+        triggers = {name: trigger if is_bounded(trigger) else "available_now" for name, trigger in triggers.items()}
+    ending = [ready for ready in prepared if is_bounded(triggers[ready.step.name])]
     try:
         try:
-            _begin(crew, prepared, read, triggers)
+            _start_in_order(crew, prepared, read, triggers)
             if follow and ending:
                 follow_loop.follow(crew, ending)
             while crew.going and not crew.stop.is_set():
-                crew.look_after(LOOK)
+                crew.look_after(POLL_INTERVAL_S)
         except (KeyboardInterrupt, UnfinishedBatchError):
             crew.abandon()
             raise
@@ -146,26 +152,30 @@ def _work(crew: Crew, prepared: Sequence[prepare.Prepared], read: set[str], *, f
     crew.tell(ready.step.name for ready in prepared)
 
 
-def _begin(crew: Crew, prepared: Sequence[prepare.Prepared], read: set[str], triggers: Mapping[str, Trigger]) -> None:
+def _start_in_order(
+    crew: QuerySupervisor, prepared: Sequence[prepare.PreparedStep], read: set[str], triggers: Mapping[str, Trigger]
+) -> None:
     """Starts each step when those whose tables it reads have ended, or have begun to go on, and waits for the last.
 
     Steps that do not read each other run side by side: a cold run of orders takes a tenth less time.
     """
     waiting = list(prepared)
-    after = {ready.step.name: set(resolve.upstream(ready.step, [one.step for one in prepared])) for ready in prepared}
-    running: dict[str, prepare.Prepared] = {}
+    after = {
+        ready.step.name: set(order.upstream_steps(ready.step, [one.step for one in prepared])) for ready in prepared
+    }
+    running: dict[str, prepare.PreparedStep] = {}
 
-    def make(ready: prepare.Prepared, *, only_needed: bool = False) -> None:
-        quarantine = batch_writer.quarantine_of(ready.step, crew.environment)
-        judged = ready.judged and quarantine is not None and quarantine.name in read and not only_needed
-        open_sink.make_tables(
+    def make(ready: prepare.PreparedStep, *, only_needed: bool = False) -> None:
+        quarantine_table = quarantine.quarantine_table(ready.step, crew.environment)
+        judged = ready.judged and quarantine_table is not None and quarantine_table.name in read and not only_needed
+        open_sink.create_tables(
             crew.spark, ready.step, crew.environment, ready.schema, judged=judged, only_needed=only_needed
         )
 
     while (waiting or running) and not crew.stop.is_set():
         busy = {ready.step.name for ready in waiting} | running.keys()
         for ready in [one for one in waiting if not busy & after[one.step.name]]:
-            is_ending = ends(triggers[ready.step.name])
+            is_ending = is_bounded(triggers[ready.step.name])
             if is_ending and len(running) >= _at_once(crew.environment):
                 break
             waiting.remove(ready)
@@ -173,13 +183,13 @@ def _begin(crew: Crew, prepared: Sequence[prepare.Prepared], read: set[str], tri
             crew.go(ready, triggers[ready.step.name])
             if is_ending:
                 running[ready.step.name] = ready
-        crew.look_after(LOOK / len(running) if running else 0)
+        crew.look_after(POLL_INTERVAL_S / len(running) if running else 0)
         for name in running.keys() - crew.going.keys():
             make(running.pop(name))  # those who read the tables find them, also when no row came
 
 
 def _at_once(environment: Environment) -> int:
-    return environment.engine.cores if isinstance(environment.engine, LocalEngine) else AT_ONCE
+    return environment.engine.cores if isinstance(environment.engine, LocalEngine) else MAX_PARALLEL_STEPS
 
 
 def _quietly(clean_up: Callable[[], None]) -> None:

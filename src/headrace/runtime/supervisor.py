@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,59 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.checkpoints.layout import spark_directory
 from headrace.checkpoints.stop_request import Stop
-from headrace.config.models import Environment, Every, LocalEngine, Setting, Trigger, milliseconds, on_disk
-from headrace.errors import StepError, UnfinishedBatchError, in_a_line
+from headrace.config.models import Environment, LocalEngine, Setting, Trigger, milliseconds, on_disk
+from headrace.errors import StepError, UnfinishedBatchError, one_line
 from headrace.io.sinks import open_sink
-from headrace.runtime import failures, prepare
-from headrace.runtime.events import Recorder
+from headrace.runtime import failures, prepare, session_settings
+from headrace.runtime.recorder import Recorder
+from headrace.runtime.task_progress import TaskProgress
+from headrace.runtime.triggers import is_bounded, trigger_options
 from headrace.spark.jvm import log_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-TRIGGERS: dict[str, Mapping[str, Any]] = {
-    "available_now": {"availableNow": True},
-    "once": {"once": True},
-    "default": {"processingTime": "0 seconds"},
-}
-MERGING = "spark.databricks.delta.autoCompact.enabled"
-LOOK = 0.2  # seconds between two looks at a query that runs
-TASK_POLL_INTERVAL_S = 0.5
+AUTO_COMPACT = "spark.databricks.delta.autoCompact.enabled"
+POLL_INTERVAL_S = 0.2  # seconds between two looks at a query that runs
 ABANDON_LIMIT_S = 5.0  # for queries to stop that did not finish their batch; then the JVM is killed
 
 
-class TaskProgress:
-    """How long no Spark task of a query has finished."""
-
-    def __init__(self, spark: SparkSession, run_id: str) -> None:
-        # Spark Connect has no tracker: there the time since the first question counts.
-        self._tracker = spark.sparkContext.statusTracker() if hasattr(spark, "_jvm") else None
-        self._run_id = run_id
-        self._since = self._polled = time.monotonic()
-        self._finished = self._finished_tasks()
-
-    def seconds_without(self) -> float:
-        """Return for how many seconds no task has finished."""
-        now = time.monotonic()
-        if now - self._polled > TASK_POLL_INTERVAL_S:
-            self._polled, finished = now, self._finished_tasks()
-            if finished != self._finished:
-                self._since, self._finished = now, finished
-        return now - self._since
-
-    def _finished_tasks(self) -> tuple[tuple[int, int], ...]:
-        """Return the finished tasks of each stage of the query's latest job, which differ once a task has finished."""
-        if self._tracker is None:
-            return ()
-        jobs = self._tracker.getJobIdsForGroup(self._run_id)
-        latest = self._tracker.getJobInfo(max(jobs)) if jobs else None
-        stages = [self._tracker.getStageInfo(number) for number in latest.stageIds] if latest else []
-        return tuple((stage.stageId, stage.numCompletedTasks) for stage in stages if stage is not None)
-
-
 @dataclass
-class Crew:
+class QuerySupervisor:
     """What the steps of a run share, and what became of those that failed."""
 
     spark: SparkSession
@@ -75,23 +41,23 @@ class Crew:
     recorder: Recorder
     stop: Stop
     failed: dict[str, StepError] = field(default_factory=dict)
-    going: dict[str, tuple[prepare.Prepared, Trigger, StreamingQuery]] = field(default_factory=dict)
-    completed: dict[str, prepare.Prepared] = field(default_factory=dict)
+    going: dict[str, tuple[prepare.PreparedStep, Trigger, StreamingQuery]] = field(default_factory=dict)
+    completed: dict[str, prepare.PreparedStep] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
 
-    def go(self, ready: prepare.Prepared, trigger: Trigger) -> None:
+    def go(self, ready: prepare.PreparedStep, trigger: Trigger) -> None:
         """Starts a step and lets it go; `look_after` notices its end."""
         if not self.stop.is_set():
-            lesser = {} if ends(trigger) else self.merging
+            lesser = {} if is_bounded(trigger) else self.merging
             self.going[ready.step.name] = (ready, trigger, self._start(ready, trigger, lesser))
 
-    def run_to_end(self, ready: prepare.Prepared, lesser: Mapping[str, Setting]) -> int:
+    def run_to_end(self, ready: prepare.PreparedStep, lesser: Mapping[str, Setting]) -> int:
         """Runs one step over what is there, and tells how many rows it had; its own settings go over the lesser."""
         if self.stop.is_set():
             return 0
         query = self._start(ready, "available_now", lesser)
         self.going[ready.step.name] = (ready, "available_now", query)
-        while not _has_ended(query, within=LOOK):
+        while not _has_ended(query, within=POLL_INTERVAL_S):
             if self._is_over(ready, "available_now", query):
                 self._stop_at_batch_end(ready, query)
         del self.going[ready.step.name]
@@ -135,41 +101,43 @@ class Crew:
     @cached_property
     def merging(self) -> Mapping[str, Setting]:
         """Lets a step that goes on for long merge its tables' small files, unless the environment has a word on it."""
-        is_open = self.spark.conf.get(MERGING, None) is None
-        return {MERGING: True} if isinstance(self.environment.engine, LocalEngine) and is_open else {}
+        is_open = self.spark.conf.get(AUTO_COMPACT, None) is None
+        return {AUTO_COMPACT: True} if isinstance(self.environment.engine, LocalEngine) and is_open else {}
 
-    def _start(self, ready: prepare.Prepared, trigger: Trigger, lesser: Mapping[str, Setting]) -> StreamingQuery:
+    def _start(self, ready: prepare.PreparedStep, trigger: Trigger, lesser: Mapping[str, Setting]) -> StreamingQuery:
         """Starts the step's query under its own settings, in its own scheduler pool."""
         ready = self._completed(ready)
         step = ready.step
         name = step.writes[0].memory or f"{self.pipeline}.{step.name}"
         checkpoint = spark_directory(self.environment, self.pipeline, step.name)
         self.recorder.expect(name, step.name, checkpoint)
-        writer = ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**_trigger(trigger))
+        writer = (
+            ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**trigger_options(trigger))
+        )
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
-        with prepare.settings(self.spark, {**lesser, **step.settings}):
+        with session_settings.session_settings(self.spark, {**lesser, **step.settings}):
             try:
                 return open_sink.start(writer, step, self.environment, native=ready.native)
             except Exception as error:
                 raise StepError(
-                    f"step {step.name!r} cannot start: {in_a_line(error)}",
+                    f"step {step.name!r} cannot start: {one_line(error)}",
                     where=f"step {step.name!r}",
                     fix="mend its sink, its options or its settings",
                 ) from error
 
-    def _completed(self, ready: prepare.Prepared) -> prepare.Prepared:
+    def _completed(self, ready: prepare.PreparedStep) -> prepare.PreparedStep:
         """Prepares a step once more that was prepared over tables still to be made: now they are there."""
         if not ready.awaits:
             return ready
         name = ready.step.name
         if name not in self.completed:
             note = self.recorder.note(name)
-            step = prepare.read_from_the_first(ready.step, ready.awaits)
-            with prepare.settings(self.spark, step.settings):
+            step = prepare.read_from_first_version(ready.step, ready.awaits)
+            with session_settings.session_settings(self.spark, step.settings):
                 self.completed[name] = prepare.prepare(self.spark, step, self.environment, note=note, to_come={})
         return self.completed[name]
 
-    def _stop_at_batch_end(self, ready: prepare.Prepared, query: StreamingQuery) -> None:
+    def _stop_at_batch_end(self, ready: prepare.PreparedStep, query: StreamingQuery) -> None:
         """Stop the query between two batches. Raise UnfinishedBatchError if its tasks make no progress."""
         batch, tasks = _last_batch(query), TaskProgress(self.spark, str(query.runId))
         while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
@@ -189,12 +157,12 @@ class Crew:
         numbers = [int(file.name) for file in checkpoint.glob("offsets/[0-9]*") if file.name.isdigit()]
         return f"batch {max(numbers)}" if numbers else "its batch"
 
-    def _is_over(self, ready: prepare.Prepared, trigger: Trigger, query: StreamingQuery) -> bool:
+    def _is_over(self, ready: prepare.PreparedStep, trigger: Trigger, query: StreamingQuery) -> bool:
         """Whether the query is to end: the run is, or it has read all that there was and would only wait for timers."""
-        waits = ready.has_timers and ends(trigger) and self.recorder.is_idle(str(query.runId))
+        waits = ready.has_timers and is_bounded(trigger) and self.recorder.is_idle(str(query.runId))
         return self.stop.is_set() or waits
 
-    def _judge(self, ready: prepare.Prepared, query: StreamingQuery, *, stopped: bool = False) -> int:
+    def _judge(self, ready: prepare.PreparedStep, query: StreamingQuery, *, stopped: bool = False) -> int:
         """How many rows an ended query has read; if it has failed, its step's on_failure says what of the others."""
         rows = self.recorder.wait(str(query.runId))
         error = query.exception()
@@ -207,11 +175,6 @@ class Crew:
         if ready.step.on_failure == "stop":
             raise failed
         return rows
-
-
-def ends(trigger: Trigger) -> bool:
-    """Whether a step with this trigger ends by itself."""
-    return trigger in ("available_now", "once")
 
 
 def _has_ended(query: StreamingQuery, *, within: float) -> bool:
@@ -237,7 +200,3 @@ def _stop_quietly(query: StreamingQuery) -> None:
 def _last_batch(query: StreamingQuery) -> Any:
     progress = query.lastProgress
     return progress["batchId"] if progress else None
-
-
-def _trigger(trigger: Trigger) -> Mapping[str, Any]:
-    return {"processingTime": trigger.every} if isinstance(trigger, Every) else TRIGGERS[trigger]

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from headrace.processes import is_alive
+from headrace.liveness import process_exists
 from headrace.spark import jars, java
 
 KEPT = 4  # archives, of 200 MB each: a machine has few clones and versions in use
@@ -43,7 +43,7 @@ def keep(*, whole: bool) -> None:
 def _tidy() -> None:
     """Drops what a killed process was making, and all archives but those that were used last."""
     used = sorted(_directory().glob("*.jsa"), key=lambda kept: kept.stat().st_mtime)
-    dead = [file for file in _directory().glob("*.[0-9]*") if not is_alive(int(file.suffix[1:]))]
+    dead = [file for file in _directory().glob("*.[0-9]*") if not process_exists(int(file.suffix[1:]))]
     for file in [*used[: -KEPT + 1], *dead]:
         file.unlink(missing_ok=True)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from headrace import interrupts
-from headrace.errors import SetupError, in_a_line
-from headrace.processes import CHILDREN, is_alive, kill_children
+from headrace.child_processes import CHILDREN, kill_children
+from headrace.errors import SetupError, one_line
+from headrace.liveness import process_exists
 
 LOOPBACK = "127.0.0.1"
 LOG4J = """\
@@ -47,7 +48,7 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
     logs = directory / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     for old in sorted(logs.glob("spark-*.log"))[: -KEPT_LOGS + 1]:
-        if not is_alive(int(old.stem.rpartition("-")[2])):  # a stream may go on for weeks
+        if not process_exists(int(old.stem.rpartition("-")[2])):  # a stream may go on for weeks
             for file in (old, old.with_suffix(".log.1")):
                 file.unlink(missing_ok=True)
     for logger in PY4J:
@@ -74,7 +75,7 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
             raise
         except Exception as error:
             raise SetupError(
-                f"the JVM did not start: {_last_line(log) or in_a_line(error)}",
+                f"the JVM did not start: {_last_line(log) or one_line(error)}",
                 where=str(log),
                 fix="the log named above says more; `headrace doctor` looks at Java and memory",
             ) from error

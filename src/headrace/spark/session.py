@@ -10,9 +10,9 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.child_processes import kill_children
 from headrace.config.models import Bundle, DatabricksEngine, Engine, LocalEngine, Setting, SparkEngine
-from headrace.errors import ConfigurationError, SetupError, UnfinishedBatchError, in_a_line
-from headrace.processes import kill_children
+from headrace.errors import ConfigurationError, SetupError, UnfinishedBatchError, one_line
 from headrace.spark import cds_archive, jars, java, java_compiler, jvm
 from headrace.spark.jvm import LOOPBACK
 
@@ -99,7 +99,7 @@ def open_session(
         if taken := TAKEN.search(f"{error}\n{jvm.text(log)}"):  # of which Spark's JVM may have died
             fix = "choose another port in the settings, or end what holds it"
             raise SetupError(f"a port is taken: {taken[1]}", where=str(log), fix=fix) from error
-        message = f"Spark did not start: {in_a_line(error)}"
+        message = f"Spark did not start: {one_line(error)}"
         raise SetupError(message, where=str(log), fix="the log named above says more") from error
     if isinstance(engine, LocalEngine):
         _write_no_checksums(spark)
@@ -120,7 +120,7 @@ def _with(ours: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def opened(bundle: Bundle, *, name: str, short: bool = True, record: bool = False) -> Iterator[SparkSession]:
+def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: bool = False) -> Iterator[SparkSession]:
     """A session for the bundle's environment, closed at the end unless it was there before."""
     there_before = _is_running()
     try:
@@ -199,7 +199,7 @@ def _databricks(settings: Mapping[str, str]) -> SparkSession:
             spark.conf.set(key, value)
         except Exception as error:
             raise ConfigurationError(
-                f"setting {key} cannot be {value}: {in_a_line(error)}",
+                f"setting {key} cannot be {value}: {one_line(error)}",
                 where="the environment's settings",
                 fix="give it in the job's cluster (spark_conf) if it is one of the whole session",
             ) from error

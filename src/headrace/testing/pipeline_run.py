@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.config.expectation_scope import QUARANTINE
+from headrace.config.expectation_scope import QUARANTINE_SUFFIX
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle, FileSource, Source, Tables
 from headrace.errors import ConfigurationError
@@ -37,7 +37,7 @@ class PipelineRun:
 
     def quarantine(self, name: str) -> list[Row]:
         """The rows that the table's step refused; its table is made with the first of them."""
-        table = table_of(self.bundle.environment, name + QUARANTINE)
+        table = table_of(self.bundle.environment, name + QUARANTINE_SUFFIX)
         return table.read(self.spark).collect() if table.exists(self.spark) else []
 
     def total(self, step: str, what: str) -> int:
@@ -99,6 +99,6 @@ def run_pipeline(
         sys.path.insert(0, code)
     bundle = Places(directory, sources or {}).put(load_bundle(root, environment, values))
     events: list[Event] = []
-    with runner.announced(bundle, pipeline, watch=events.append) as start:
+    with runner.announce_run(bundle, pipeline, watch=events.append) as start:
         runner.run(spark, bundle, pipeline, start=start, only=only, once=True)
     return PipelineRun(spark, bundle, tuple(events))

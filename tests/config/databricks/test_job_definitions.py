@@ -23,7 +23,7 @@ from headrace.config.load import load_all, load_bundle, read_bundle
 from headrace.config.locations import Lines
 from headrace.errors import ConfigurationError
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 WriteBundle = Callable[[Mapping[str, str | bytes | None]], Path]
 Golden = Callable[[str, str], None]
 

@@ -9,7 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from headrace.io.delta import delta_append
-from headrace.io.delta.delta_table import Stamp, Table
+from headrace.io.delta.delta_table import Table
+from headrace.io.delta.transaction_id import TransactionId
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def log_of(table, version):
 
 
 def test_a_new_batch_is_one_commit_with_its_stamp(spark, table):
-    assert delta_append.append(rows(spark, 1, 2), table.place, writer="query", batch=7, partition_by=["day"])
+    assert delta_append.append_batch(rows(spark, 1, 2), table.place, writer="query", batch=7, partition_by=["day"])
     log = log_of(table, 1)
     assert (log["txn"]["appId"], log["txn"]["version"]) == ("query", 7)
     assert (log["commitInfo"]["operation"], log["commitInfo"]["isBlindAppend"]) == ("STREAMING UPDATE", True)
@@ -42,7 +43,7 @@ def test_a_new_batch_is_one_commit_with_its_stamp(spark, table):
 
 
 def test_a_batch_that_may_be_there_is_asked_for_and_a_new_one_is_not(spark, table):
-    for stamp in (Stamp("query", 1), Stamp("query", 1), Stamp("query", 2, is_new=True)):
+    for stamp in (TransactionId("query", 1), TransactionId("query", 1), TransactionId("query", 2, is_new=True)):
         stamp.append(rows(spark, stamp.batch), table, partition_by=["day"])
     assert sorted(row["n"] for row in table.read(spark).collect()) == [1, 2]
     assert [log_of(table, version)["commitInfo"]["operation"] for version in (1, 2)] == ["WRITE", "STREAMING UPDATE"]
@@ -51,20 +52,20 @@ def test_a_batch_that_may_be_there_is_asked_for_and_a_new_one_is_not(spark, tabl
 def test_columns_that_the_table_lacks_are_refused_as_by_any_write(spark, table):
     wider = rows(spark, 1).selectExpr("n", "day", "n AS more")
     with pytest.raises(Exception, match="schema mismatch"):
-        delta_append.append(wider, table.place, writer="query", batch=1, partition_by=["day"])
+        delta_append.append_batch(wider, table.place, writer="query", batch=1, partition_by=["day"])
     assert table.read(spark).count() == 0
 
 
 def test_a_table_still_to_be_made_is_left_to_delta(spark, tmp_path):
-    assert not delta_append.append(rows(spark, 1), str(tmp_path / "none"), writer="query", batch=1)
+    assert not delta_append.append_batch(rows(spark, 1), str(tmp_path / "none"), writer="query", batch=1)
     table = Table("none", str(tmp_path / "none"), by_path=True)
-    Stamp("query", 1, is_new=True).append(rows(spark, 1), table, partition_by=["day"])
+    TransactionId("query", 1, is_new=True).append(rows(spark, 1), table, partition_by=["day"])
     assert table.has_seen(spark, "query", 1)
 
 
 def test_where_delta_has_other_classes_nothing_is_done(spark, table, monkeypatch):
     connected = SimpleNamespace(sparkSession=SimpleNamespace())  # no way to the JVM at all
-    assert not delta_append.append(connected, table.place, writer="query", batch=1)
+    assert not delta_append.append_batch(connected, table.place, writer="query", batch=1)
     monkeypatch.setattr(delta_append, "DELTA", "com.databricks.sql.transaction.tahoe")
-    assert not delta_append.append(rows(spark, 1), table.place, writer="query", batch=1)
+    assert not delta_append.append_batch(rows(spark, 1), table.place, writer="query", batch=1)
     assert table.read(spark).count() == 0

@@ -6,7 +6,8 @@ import pytest
 from deltalake import DeltaTable
 
 from headrace.io.delta import delta_merge
-from headrace.io.delta.delta_table import Stamp, Table
+from headrace.io.delta.delta_table import Table
+from headrace.io.delta.transaction_id import TransactionId
 
 ROW = "region STRING, id INT, seq INT, name STRING, tags MAP<STRING, INT>"
 
@@ -19,7 +20,7 @@ def merge(spark, tmp_path):
 
     def one(number, *rows):
         frame = spark.createDataFrame([(*row, {"a": 1}) for row in rows], ROW)
-        delta_merge.upsert(frame, table, keys=["region", "id"], sequence="seq", stamp=Stamp("a query", number))
+        delta_merge.upsert(frame, table, keys=["region", "id"], sequence="seq", stamp=TransactionId("a query", number))
         delta = DeltaTable(table.place)
         kept = {(r["region"], r["id"]): (r["seq"], r["name"]) for r in delta.to_pyarrow_table().to_pylist()}
         assert len(kept) == len(delta.to_pyarrow_table())
@@ -78,7 +79,7 @@ def test_columns_are_taken_by_their_whole_names(spark, tmp_path):
     table = Table("people", str(tmp_path / "people"), by_path=True)
     for batch, (by, name) in enumerate([(1, "old"), (2, "new")]):
         rows = spark.createDataFrame([("a", by, name, 7)], "`who.id` STRING, `the.by` INT, name STRING, _rank INT")
-        stamp = Stamp("a query", batch)
+        stamp = TransactionId("a query", batch)
         delta_merge.upsert(rows, table, keys=["who.id"], sequence="the.by", stamp=stamp)
     (kept,) = DeltaTable(table.place).to_pyarrow_table().to_pylist()
     assert kept == {"who.id": "a", "the.by": 2, "name": "new", "_rank": 7}
@@ -87,7 +88,7 @@ def test_columns_are_taken_by_their_whole_names(spark, tmp_path):
 def test_of_equally_new_rows_the_same_one_stays_in_any_order(spark):
     rows = [("eu", 1, 1, name, {"a": 1}) for name in ("one", "two", "three")]
     kept = {
-        delta_merge.newest(spark.createDataFrame(order, ROW), ["region", "id"], ["seq"]).collect()[0]["name"]
+        delta_merge.newest_rows(spark.createDataFrame(order, ROW), ["region", "id"], ["seq"]).collect()[0]["name"]
         for order in (rows, rows[::-1], [rows[1], rows[2], rows[0]])
     }
     assert len(kept) == 1
@@ -95,7 +96,7 @@ def test_of_equally_new_rows_the_same_one_stays_in_any_order(spark):
 
 def test_the_session_is_as_before(spark, merge):
     with pytest.raises(Exception, match="nonsense"):  # noqa: SIM117
-        with Stamp("a query", 7).on(spark):
+        with TransactionId("a query", 7).on(spark):
             assert spark.conf.get("spark.databricks.delta.write.txnVersion") == "7"
             spark.sql("SELECT nonsense")
     assert spark.conf.get("spark.databricks.delta.write.txnVersion", None) is None

@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from headrace.config.models import Environment, LocalEngine, Tables
-from headrace.io.delta.delta_table import Stamp, table_of
+from headrace.io.delta.delta_table import table_of
+from headrace.io.delta.transaction_id import TransactionId
 
 
 @pytest.fixture(params=["path", "catalog"])
@@ -34,11 +35,11 @@ def test_a_table_from_its_making_to_its_reading(spark, table, tmp_path):
     assert (detail["partitionColumns"], detail["clusteringColumns"]) == (["id"], [])
     assert not table.has_seen(spark, "a query", 0)
 
-    Stamp("a query", 3).append(rows, table)
-    Stamp("a query", 3).append(rows, table)  # skipped: the table has this batch
+    TransactionId("a query", 3).append(rows, table)
+    TransactionId("a query", 3).append(rows, table)  # skipped: the table has this batch
     assert [table.has_seen(spark, "a query", number) for number in (2, 3, 4)] == [True, True, False]
     assert not table.has_seen(spark, "another query", 3)
-    Stamp("another query", 3).append(rows.where("n = 2"), table)
+    TransactionId("another query", 3).append(rows.where("n = 2"), table)
     assert sorted(map(tuple, table.read(spark).collect())) == [("a", 1), ("b", 2), ("b", 2)]
     assert table.read(spark, {"versionAsOf": 0}).count() == 0
 
@@ -61,7 +62,9 @@ def test_a_table_can_be_made_where_a_first_write_failed(spark, tmp_path):
     table = table_of(env, "orders")
     rows = spark.createDataFrame([(1,)], "n INT")
     with pytest.raises(Exception, match="in the way"):
-        Stamp("a query", 0).append(rows.select(F.raise_error(F.lit("in the way")).cast("int").alias("n")), table)
+        TransactionId("a query", 0).append(
+            rows.select(F.raise_error(F.lit("in the way")).cast("int").alias("n")), table
+        )
     assert (tmp_path / "orders" / "_delta_log").exists()
     assert not table.exists(spark)
     table.make(spark, rows.schema)

@@ -16,7 +16,7 @@ from headrace.errors import ConfigurationError, StepError
 from headrace.expectations import verdict
 from headrace.io.delta.delta_table import Table
 from headrace.io.sinks import batch_writer
-from headrace.io.sinks.batch_writer import BatchWriter, Counts
+from headrace.io.sinks.batch_writer import BatchCounts, BatchWriter
 
 ROW = "id STRING, n INT, at TIMESTAMP"
 BAD = ["not json", {"id": None, "n": 1, "at": "1970-01-01T00:01:00Z"}]
@@ -204,7 +204,7 @@ def writer(spark, tmp_path):
         name="local", engine=LocalEngine(kind="local"), tables=Tables(root=str(tmp_path)), checkpoints="none"
     )
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "a query")
-    noted: dict[int, Counts] = {}
+    noted: dict[int, BatchCounts] = {}
 
     def make(*sinks, expect=(), transform=None):
         step = Step(name="s", layer="bronze", reads={}, writes=sinks, expect=expect)
@@ -230,7 +230,7 @@ def test_a_batch_that_failed_between_two_writes_is_finished_by_the_same_writer(s
     write(batch, 1)
     assert rows_of(tmp_path, "t") == [1, 2]
     assert DeltaTable(str(tmp_path / "t_quarantine")).to_pyarrow_table()["raw"].to_pylist() == ['{"n":10}', '{"n":11}']
-    assert noted == {0: Counts(), 1: Counts(refused={"between n 0 and 9": 2})}
+    assert noted == {0: BatchCounts(), 1: BatchCounts(refused={"between n 0 and 9": 2})}
 
 
 def test_replace_keeps_the_last_batch_and_a_new_writer_knows_what_is_written(spark, writer, tmp_path):
@@ -253,14 +253,14 @@ def test_a_batch_of_bad_rows_alone_can_be_merged(spark, writer, tmp_path):
     write(spark.createDataFrame([(1, None)], "n INT, s INT"), 0)
     write(spark.createDataFrame([], "n INT, s INT"), 1)
     assert rows_of(tmp_path, "t") == [1]
-    assert noted == {0: Counts(refused={"not_null s": 1}), 1: Counts()}
+    assert noted == {0: BatchCounts(refused={"not_null s": 1}), 1: BatchCounts()}
 
 
 def test_without_a_table_refusals_are_counted_only(spark, writer, capsys):
     write, noted = writer(Sink(console=True), expect=[Rule(not_null=["n"], on_fail="drop")])
     write(spark.createDataFrame([(1,), (None,)], "n INT"), 0)
     assert "1" in capsys.readouterr().out
-    assert noted == {0: Counts(dropped={"not_null n": 1}, passes=2)}
+    assert noted == {0: BatchCounts(dropped={"not_null n": 1}, passes=2)}
 
 
 def test_a_sink_that_writes_no_batches_is_refused(spark, writer):
@@ -276,7 +276,7 @@ def test_judged_rows_of_a_source_keep_their_raw_record(spark, writer, tmp_path):
         f"n INT, {verdict.RAW} STRING, {verdict.POSITION} STRING, {verdict.MALFORMED} BOOLEAN",
     )
     write, _ = writer(Sink(table="t"))
-    write(verdict.judge_arrivals(arrived, Read(source="s")), 0)
+    write(verdict.check_source_rows(arrived, Read(source="s")), 0)
     assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().to_pylist() == [{"n": 1}]
     (refused_row,) = DeltaTable(str(tmp_path / "t_quarantine")).to_pyarrow_table().to_pylist()
     assert {key: refused_row[key] for key in ("raw", "position", "reasons", "step", "batch")} == {

@@ -20,7 +20,7 @@ def test_a_topic_has_its_servers_and_login(monkeypatch):
         checkpoints="c",
         topics={"orders": topic},
     )
-    options = kafka_sink.options_of(Sink(topic="orders"), environment)
+    options = kafka_sink.writer_options(Sink(topic="orders"), environment)
     assert options["kafka.bootstrap.servers"] == "broker:9093"
     assert options["topic"] == "orders-v2"
     assert options["kafka.linger.ms"] == "5"
@@ -44,12 +44,12 @@ def test_a_topic_has_its_servers_and_login(monkeypatch):
 def test_no_column_is_lost_on_the_way_to_a_topic(spark, columns, sent):
     rows = spark.sql(f"SELECT {columns}")
     if sent == "a record as it is":
-        kafka_sink.require_sendable(rows, "words")
-        assert kafka_sink.records(rows) is rows
+        kafka_sink.require_record_columns(rows, "words")
+        assert kafka_sink.as_records(rows) is rows
     elif sent.startswith("{"):
-        kafka_sink.require_sendable(rows, "words")
-        assert [row.value for row in kafka_sink.records(rows).collect()] == [sent]
+        kafka_sink.require_record_columns(rows, "words")
+        assert [row.value for row in kafka_sink.as_records(rows).collect()] == [sent]
     else:
         with pytest.raises(ConfigurationError) as error:
-            kafka_sink.require_sendable(rows, "words")
+            kafka_sink.require_record_columns(rows, "words")
         assert str(error.value).startswith(f"Error: {sent}")

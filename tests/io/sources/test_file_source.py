@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from flows import Flow
 from headrace.config.models import Environment, FileSource, LocalEngine, Read, Tables
 from headrace.expectations import verdict
-from headrace.expectations.row_checks import quoted
 from headrace.io.sources import open_input
+from headrace.spark.columns import quote_name
 
 ROWS = [("Jürgen", 1), ("b", 2)]
 PAIR = "id STRING, n INT"
@@ -198,8 +198,8 @@ def test_partition_folders_that_appear_while_a_stream_is_open(spark, tmp_path):
         schema = schema_of(format_, "country STRING, n2 INT")
         options = {"multiLine": True} if whole else OPTIONS.get(format_, {})
         frame = opened(spark, tmp_path / name, format_, schema, **options)
-        bad = F.col(verdict.VERDICT).isNotNull() if verdict.is_judged(frame) else F.lit(False)
-        row = F.to_json(F.struct(*[quoted(column) for column in frame.columns if column != verdict.VERDICT]))
+        bad = F.col(verdict.VERDICT).isNotNull() if verdict.has_verdict(frame) else F.lit(False)
+        row = F.to_json(F.struct(*[quote_name(column) for column in frame.columns if column != verdict.VERDICT]))
         frames[name] = frame.select(F.lit(name).alias("name"), row.alias("row"), bad.alias("bad"))
     together = frames[LATE[0]]
     for name in LATE[1:]:

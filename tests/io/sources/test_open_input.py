@@ -29,9 +29,9 @@ from headrace.config.models import (
 )
 from headrace.errors import ConfigurationError, DataError
 from headrace.expectations import verdict
-from headrace.expectations.row_checks import quoted
 from headrace.io.sources import open_input
 from headrace.runtime import failures
+from headrace.spark.columns import quote_name
 
 PAIR = "id STRING, n INT"
 DECLARED = StructType().add("id", StringType()).add("n", IntegerType())
@@ -213,7 +213,9 @@ def arrived(spark, tmp_path_factory):
         frames[name] = open_input.open_input(spark, read, environment(it=files(place, case.format, **case.options)))
     as_json = {"ignoreNullFields": "false"}
     parts = [
-        frame.select(F.lit(name).alias("name"), F.to_json(F.struct(*map(quoted, frame.columns)), as_json).alias("row"))
+        frame.select(
+            F.lit(name).alias("name"), F.to_json(F.struct(*map(quote_name, frame.columns)), as_json).alias("row")
+        )
         for name, frame in frames.items()
     ]
     together = parts[0]
@@ -276,7 +278,7 @@ def test_only_what_can_be_refused_is_judged(spark, tmp_path):
     )
 
     def judged(source, **keys):
-        return verdict.is_judged(open_input.open_input(spark, Read(source=source, **keys), env))
+        return verdict.has_verdict(open_input.open_input(spark, Read(source=source, **keys), env))
 
     assert not judged("parquet", schema_=PAIR)
     assert judged("parquet", schema_=PAIR, expect=[Rule(not_null=["id"])])

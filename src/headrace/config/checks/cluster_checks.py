@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyPath, nearest
+from headrace.config.locations import KeyPath, closest_match
 from headrace.errors import Problem
 
 DEFINED = {"job_cluster_key": "job_clusters", "environment_key": "environments"}
@@ -43,7 +43,7 @@ def _defined(job: Job, key: str, listed: str) -> Iterator[Problem]:
     for at, task in job.work:
         name = task.get(key)
         if isinstance(name, str) and not isinstance(name, Unresolved) and name not in first:
-            fix = nearest(name, first, f"define it under {listed}" if not first else "")
+            fix = closest_match(name, first, f"define it under {listed}" if not first else "")
             message = f"uses the {key} '{name}', which is not defined"
             yield job.problem((*at, key), message, fix)
 

@@ -8,7 +8,7 @@ from headrace.config.cycles import circle_in
 from headrace.config.databricks.cron import is_time_zone, wrong_cron
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyPath, nearest
+from headrace.config.locations import KeyPath, closest_match
 from headrace.errors import Problem
 
 RETRIES = ("max_retries", "min_retry_interval_millis", "retry_on_timeout")
@@ -63,7 +63,7 @@ def _dependencies(job: Job) -> Iterator[Problem]:
             if other == task:
                 yield job.problem(at, "waits for itself", "take it out")
             elif other not in found:
-                fix = nearest(other, found.keys() - {task}, "take it out")
+                fix = closest_match(other, found.keys() - {task}, "take it out")
                 yield job.problem(at, f"waits for '{other}', which is not there", fix)
     before = {task: [other for other in others if other in found and other != task] for task, others in found.items()}
     while circle := circle_in(before):
@@ -90,7 +90,7 @@ def _schedule(job: Job) -> Iterator[Problem]:
 def _zone_like(zone: str) -> str:
     import zoneinfo
 
-    return nearest(zone, zoneinfo.available_timezones(), "write it like UTC or Europe/Berlin")
+    return closest_match(zone, zoneinfo.available_timezones(), "write it like UTC or Europe/Berlin")
 
 
 def _continuous(job: Job) -> Iterator[Problem]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from headrace.config.checks.encoding_checks import check_encodings
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.expectation_scope import can_judge, has_quarantine, is_judged
-from headrace.config.locations import nearest
+from headrace.config.expectation_scope import can_judge, checks_source_rows, has_quarantine
+from headrace.config.locations import closest_match
 from headrace.config.models import Environment, FileSource, KafkaSource, Read, Step
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
@@ -49,7 +49,7 @@ def _known(
     if name not in known:
         does = "reads" if path[0] == "reads" else "writes to"
         message = f"step '{step.name}' {does} unknown {kind} '{name}' (environment '{environment.name}')"
-        fix = nearest(name, known, f"add it to {environment.lines.file}: {kind}s: {{{name}: …}}")
+        fix = closest_match(name, known, f"add it to {environment.lines.file}: {kind}s: {{{name}: …}}")
         yield Problem(draft.lines.where("steps", step.name, *path), message, fix)
 
 
@@ -58,7 +58,7 @@ def _triggers(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Pr
     for name in environment.names("triggers"):
         if name not in known and not any(draft.is_unread for draft in drafts):
             where = environment.lines.where("triggers", name)
-            yield Problem(where, f"triggers: unknown step '{name}'", nearest(name, known))
+            yield Problem(where, f"triggers: unknown step '{name}'", closest_match(name, known))
 
 
 def _schemas(draft: Draft, step: Step, environment: Environment) -> Iterator[Problem]:
@@ -83,7 +83,7 @@ def _lacks_schema(read: Read, source: object) -> bool:
 
 def _judging(draft: Draft, step: Step, environment: Environment) -> Iterator[Problem]:
     for name, read in step.reads.items():
-        if is_judged(read, environment) and not can_judge(step):
+        if checks_source_rows(read, environment) and not can_judge(step):
             where = draft.lines.where("steps", step.name, "reads", name)
             told = f"step '{step.name}', input '{name}': its rows cannot be judged"
             fix = "land the source in a bronze step first"

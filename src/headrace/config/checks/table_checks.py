@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from headrace.config.cycles import circle_in
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.expectation_scope import QUARANTINE, has_quarantine
-from headrace.config.locations import nearest
+from headrace.config.expectation_scope import QUARANTINE_SUFFIX, has_quarantine
+from headrace.config.locations import closest_match
 from headrace.config.models import Step
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
@@ -19,7 +19,7 @@ def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Pro
     """The problems that lie between a table's writer and its readers, in all pipelines together."""
     writers: dict[str, Owner] = {}
     problems = [*_two_writers(drafts, writers), *_one_place(drafts, environment)]
-    quarantines = {f"{table}{QUARANTINE}": owner for table, owner in _judged(drafts, environment)}
+    quarantines = {f"{table}{QUARANTINE_SUFFIX}": owner for table, owner in _judged(drafts, environment)}
     problems += _collisions(writers, quarantines)
     may_be_there = _may_be_there(drafts, environment)
     for draft in drafts:
@@ -78,7 +78,7 @@ def _may_be_there(drafts: list[Draft], environment: EnvironmentDraft) -> Callabl
     """Whether a table may be there, for all that can be said before the files are well formed."""
     anything = any(draft.is_unread for draft in drafts)
     judged_perhaps = {
-        f"{table}{QUARANTINE}"
+        f"{table}{QUARANTINE_SUFFIX}"
         for draft in drafts
         for step, _, table in draft.tables
         if environment.environment is None or step not in draft.steps
@@ -110,7 +110,9 @@ def _reads(
         if read.table not in writers:
             if read.table not in quarantines and not may_be_there(read.table):
                 message = f"step '{step.name}' reads unknown table '{read.table}'"
-                fix = nearest(read.table, [*writers, *quarantines], "write it in a step; outside data is a source")
+                fix = closest_match(
+                    read.table, [*writers, *quarantines], "write it in a step; outside data is a source"
+                )
                 yield Problem(where, message, fix)
             continue
         how = _rewritten(writers[read.table])

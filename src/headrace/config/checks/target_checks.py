@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.config.checks.identity_checks import check_target_people
 from headrace.config.databricks.databricks_yml import FILE, Resources
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import nearest
+from headrace.config.locations import closest_match
 from headrace.errors import Problem
 
 
@@ -34,7 +34,7 @@ def check_targets(resources: Resources, read: list[EnvironmentDraft], names: lis
         if name == "local":
             problems.append(Problem(where, "'local' is this machine, not a target", "take it out"))
         elif name not in names:
-            fix = nearest(name, set(names) - set(resources.targets) - {"local"}, f"write conf/{name}.yml")
+            fix = closest_match(name, set(names) - set(resources.targets) - {"local"}, f"write conf/{name}.yml")
             problems.append(Problem(where, f"target '{name}' has no environment", fix))
     for name in names:
         if name != "local" and name not in resources.targets:

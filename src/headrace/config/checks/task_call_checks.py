@@ -10,7 +10,7 @@ from headrace.config.databricks.references import Unresolved
 from headrace.config.databricks.task_calls import WHEEL, Call, calls_of
 from headrace.config.databricks.wheel_metadata import LAYER_OF, PARAMETERS, REQUIRED, entry_points_of
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import KeyPath, nearest
+from headrace.config.locations import KeyPath, closest_match
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
 
@@ -29,7 +29,7 @@ def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
         known = entry_points_of(str(package), root)
         if known is not None and name not in known:
             message = f"calls '{name}', which is no entry point of the package {package}"
-            fix = nearest(str(name), known, "add it to pyproject.toml: [project.scripts]" if not known else "")
+            fix = closest_match(str(name), known, "add it to pyproject.toml: [project.scripts]" if not known else "")
             yield job.problem((*at, WHEEL, "entry_point"), message, fix)
 
 
@@ -49,7 +49,7 @@ def check_calls(
         for given in call.given:
             if given.name not in PARAMETERS:
                 message = f"gives the unknown parameter '{given.name}'"
-                yield call.job.problem(given.at, message, nearest(given.name, PARAMETERS))
+                yield call.job.problem(given.at, message, closest_match(given.name, PARAMETERS))
         for name in REQUIRED:
             if call.one(name) is None:
                 value = "${bundle.target}" if name == "env" else "…"
@@ -66,7 +66,7 @@ def _environment(call: Call, target: Target, known: Collection[str]) -> Iterator
         return
     if given.value not in (*known, target.name):
         message = f"runs the unknown environment '{given.value}'"
-        yield call.job.problem(given.at, message, nearest(given.value, known))
+        yield call.job.problem(given.at, message, closest_match(given.value, known))
     elif given.value != target.name:
         message = f"runs environment '{given.value}', which is not the target's"
         yield call.job.problem(given.at, message, 'write env: "${bundle.target}"')
@@ -77,7 +77,9 @@ def _steps(call: Call, drafts: Mapping[str, Draft]) -> Iterator[Problem]:
     if given is None or not given.is_fixed:
         return
     if given.value not in drafts:
-        yield call.job.problem(given.at, f"runs the unknown pipeline '{given.value}'", nearest(given.value, drafts))
+        yield call.job.problem(
+            given.at, f"runs the unknown pipeline '{given.value}'", closest_match(given.value, drafts)
+        )
         return
     draft = drafts[given.value]
     if draft.is_unread:
@@ -86,7 +88,7 @@ def _steps(call: Call, drafts: Mapping[str, Draft]) -> Iterator[Problem]:
     for one in asked:
         if one.is_fixed and one.value not in draft.names:
             message = f"runs the unknown step '{one.value}' of pipeline '{draft.name}'"
-            yield call.job.problem(one.at, message, nearest(one.value, draft.names))
+            yield call.job.problem(one.at, message, closest_match(one.value, draft.names))
     layer = LAYER_OF.get(call.entry_point)
     layers = {step.layer for step in draft.steps.values()}
     if not asked and layer and layer not in layers and len(draft.steps) == len(draft.names):
@@ -110,7 +112,9 @@ def _values(call: Call, target: Target, environment: EnvironmentDraft | None) ->
             yield call.job.problem(given.at, f"gives the value '{name}' without saying it", f'write "{name}=…"')
         elif name not in environment.values.declared:
             message = f"gives the value '{name}', which {environment.lines.file} does not declare"
-            fix = nearest(name, environment.values.declared, f"declare it there: values: {{{name}: …}}, or take it out")
+            fix = closest_match(
+                name, environment.values.declared, f"declare it there: values: {{{name}: …}}, or take it out"
+            )
             yield call.job.problem(given.at, message, fix)
         elif target.is_development and name in required and PERSON not in value:
             message = f"gives everybody the same value '{name}' in a target for development"

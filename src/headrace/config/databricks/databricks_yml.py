@@ -11,7 +11,7 @@ from headrace.config.databricks.bundle_grammar import BUNDLE_GRAMMAR
 from headrace.config.databricks.job_definitions import Job, Target, in_targets, known_in
 from headrace.config.databricks.references import Unresolved, put_in, variables_of
 from headrace.config.document import Document, read
-from headrace.config.locations import KeyPath, Lines, nearest
+from headrace.config.locations import KeyPath, Lines, closest_match
 from headrace.errors import Problem
 
 FILE = "databricks.yml"
@@ -68,7 +68,7 @@ def _targets(whole: Mapping[str, Any], found: Resources) -> dict[str, Target]:
             at = ("targets", name, "variables", variable)
             if variable not in names:
                 message = f"target '{name}' sets the variable '{variable}', which is not declared"
-                fix = nearest(variable, names, f"declare it at the top: variables: {{{variable}: {{}}}}")
+                fix = closest_match(variable, names, f"declare it at the top: variables: {{{variable}: {{}}}}")
                 found.problems.append(Problem(found.lines.where(*at), message, fix))
             elif (given := _value(value, at, found)) is not None:
                 written[variable] = given

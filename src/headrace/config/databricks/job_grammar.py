@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyPath, Lines, in_words, nearest
+from headrace.config.locations import KeyPath, Lines, closest_match, in_words
 from headrace.config.model_builder import EXAMPLES, shown
 from headrace.errors import Problem
 
@@ -61,7 +61,7 @@ class Grammar:
         if not isinstance(known, Mapping):
             if value not in known:
                 message = f"{in_words(at)}: unknown word {shown(value)}"
-                yield Problem(lines.where(*at), message, nearest(str(value), known))
+                yield Problem(lines.where(*at), message, closest_match(str(value), known))
         elif not isinstance(value, dict):
             yield _wrong("must hold keys and their values", value, lines, at)
         else:
@@ -81,7 +81,7 @@ class Grammar:
             return f"Headrace does not carry out '{key}'", "take it out, or deploy it with the official tool"
         if key == "<<":
             return "'<<' does not merge here", "write the keys out"
-        return f"unknown key '{key}'", nearest(key, known, "take it out" if len(known) > A_FEW else "")
+        return f"unknown key '{key}'", closest_match(key, known, "take it out" if len(known) > A_FEW else "")
 
 
 @cache

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.config.locations import KeyPath, Lines, in_words, nearest
+from headrace.config.locations import KeyPath, Lines, closest_match, in_words
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -80,7 +80,7 @@ def _unknown(name: str, known: Mapping[str, Any], lines: Lines, at: KeyPath) -> 
     if name.startswith("var."):
         variable = name.removeprefix("var.")
         declared = [one.removeprefix("var.") for one in known if one.startswith("var.")]
-        fix = nearest(variable, declared, "declare it under 'variables' in databricks.yml")
+        fix = closest_match(variable, declared, "declare it under 'variables' in databricks.yml")
         return Problem(where, f"{words}: unknown variable '{variable}'", fix)
-    fix = nearest(name, [*(one for one in known if not one.startswith("var.")), *LATE])
+    fix = closest_match(name, [*(one for one in known if not one.startswith("var.")), *LATE])
     return Problem(where, f"{words}: '${{{name}}}' stands for nothing that is known here", fix)

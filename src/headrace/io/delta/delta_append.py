@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DELTA = "org.apache.spark.sql.delta"
 
 
-def append(rows: DataFrame, place: str, *, writer: str, batch: int, partition_by: Sequence[str] = ()) -> bool:
+def append_batch(rows: DataFrame, place: str, *, writer: str, batch: int, partition_by: Sequence[str] = ()) -> bool:
     """Appends the rows to the table at that path; False, and nothing done, where that way is not open.
 
     It is not open for a table still to be made, nor where Delta has other classes, as on Databricks.

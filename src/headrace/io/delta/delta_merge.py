@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.errors import DataError
-from headrace.expectations.row_checks import quoted
-from headrace.io.delta.delta_table import CHANGES, Stamp, Table
+from headrace.io.delta.delta_table import CHANGE_DATA_FEED, Table
+from headrace.io.delta.transaction_id import TransactionId
+from headrace.spark.columns import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +24,7 @@ def upsert(
     *,
     keys: Sequence[str],
     sequence: str,
-    stamp: Stamp,
+    stamp: TransactionId,
     partition_by: Sequence[str] = (),
     as_new_wins: bool = False,
 ) -> None:
@@ -33,13 +34,13 @@ def upsert(
     """
     spark = rows.sparkSession
     tie_break = [COMMIT_VERSION] if COMMIT_VERSION in rows.columns else []
-    fresh = newest(rows, keys, [sequence, *tie_break]).drop(*CHANGE_COLUMNS)
+    fresh = newest_rows(rows, keys, [sequence, *tie_break]).drop(*CHANGE_COLUMNS)
     if not table.exists(spark):  # the first rows need no merge; changes are kept for those who will read them
-        stamp.append(fresh, table, partition_by=partition_by, options=CHANGES)
+        stamp.append(fresh, table, partition_by=partition_by, options=CHANGE_DATA_FEED)
         return
-    same_key = " AND ".join(f"kept.{key} <=> new.{key}" for key in map(quoted, keys))
+    same_key = " AND ".join(f"kept.{key} <=> new.{key}" for key in map(quote_name, keys))
     merge = table.delta(spark).alias("kept").merge(fresh.alias("new"), same_key)
-    by = quoted(sequence)
+    by = quote_name(sequence)
     newer = f"kept.{by} IS NULL OR new.{by} {'>=' if as_new_wins else '>'} kept.{by}"
     with stamp.on(spark):
         merge.whenMatchedUpdateAll(newer).whenNotMatchedInsertAll().execute()
@@ -57,7 +58,7 @@ def changed_rows(rows: DataFrame) -> DataFrame:
     return rows.where(F.col(CHANGE_TYPE) != "update_preimage")
 
 
-def newest(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
+def newest_rows(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
     """Return the row of each key with the highest sequence; of ties, the same row at each repetition."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -65,8 +66,8 @@ def newest(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> Dat
     # A map has no hash in Spark (4.2.0), but its text has.
     hashed = [
         F.to_json(F.struct(name)) if "map<" in field.dataType.simpleString() else F.col(name)
-        for field, name in zip(rows.schema.fields, map(quoted, rows.columns), strict=True)
+        for field, name in zip(rows.schema.fields, map(quote_name, rows.columns), strict=True)
     ]
-    order = [*(F.col(name).desc_nulls_last() for name in map(quoted, sequence)), F.xxhash64(*hashed)]
-    rank = F.row_number().over(Window.partitionBy(*map(quoted, keys)).orderBy(*order))
+    order = [*(F.col(name).desc_nulls_last() for name in map(quote_name, sequence)), F.xxhash64(*hashed)]
+    rank = F.row_number().over(Window.partitionBy(*map(quote_name, keys)).orderBy(*order))
     return rows.withColumn(RANK, rank).where(F.col(RANK) == 1).drop(RANK)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.models import Environment, Setting
-from headrace.io.delta import delta_append
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
-CHANGES = {"delta.enableChangeDataFeed": "true"}  # of a table whose changes can be read
+CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}  # of a table whose changes can be read
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,9 @@ class Table:
         # This goes on where a first write failed and left files behind, and knows names of three parts; Delta's own
         # builder does neither (4.4.0).
         empty = spark.createDataFrame([], schema)
-        self.save(empty.write.format("delta").mode("append").options(**CHANGES if changes else {}), partition_by)
+        self.save(
+            empty.write.format("delta").mode("append").options(**CHANGE_DATA_FEED if changes else {}), partition_by
+        )
         if cluster_by:
             columns = ", ".join(f"`{column}`" for column in cluster_by)
             spark.sql(f"ALTER TABLE {self.in_sql} CLUSTER BY ({columns})")
@@ -108,43 +108,3 @@ def table_of(environment: Environment, name: str) -> Table:
     if tables.root is not None:
         return Table(name, f"{tables.root.rstrip('/')}/{name}", by_path=True)
     return Table(name, f"{tables.catalog}.{tables.schema_}.{name}", by_path=False)
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """Who writes which batch: Delta skips a write whose stamp the table has seen."""
-
-    writer: str
-    batch: int
-    is_new: bool = False  # no table can have it yet
-
-    def append(
-        self,
-        rows: DataFrame,
-        table: Table,
-        *,
-        mode: str = "append",
-        partition_by: Sequence[str] = (),
-        options: Mapping[str, Setting] | None = None,
-    ) -> None:
-        """Appends (or overwrites) under this stamp; the first write makes the table."""
-        if self.is_new and mode == "append" and table.by_path and not options:
-            done = delta_append.append(
-                rows, table.place, writer=self.writer, batch=self.batch, partition_by=partition_by
-            )
-            if done:
-                return
-        stamped = {**(options or {}), "txnAppId": self.writer, "txnVersion": str(self.batch)}
-        table.save(rows.write.format("delta").mode(mode).options(**stamped), partition_by)
-
-    @contextmanager
-    def on(self, spark: SparkSession) -> Iterator[None]:
-        """Stamps what the session commits meanwhile: for merges, which take no options."""
-        marks = {"txnAppId": self.writer, "txnVersion": str(self.batch)}
-        for key, value in marks.items():
-            spark.conf.set(f"spark.databricks.delta.write.{key}", value)
-        try:
-            yield
-        finally:
-            for key in marks:
-                spark.conf.unset(f"spark.databricks.delta.write.{key}")

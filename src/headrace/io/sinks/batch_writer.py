@@ -13,37 +13,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.expectation_scope import QUARANTINE
 from headrace.config.models import Environment, Sink, Step
 from headrace.errors import ConfigurationError
 from headrace.expectations import verdict
 from headrace.io.delta import delta_merge
-from headrace.io.delta.delta_table import Stamp, Table, table_of
+from headrace.io.delta.delta_table import Table, table_of
+from headrace.io.delta.transaction_id import TransactionId
 from headrace.io.sinks import kafka_sink
+from headrace.io.sinks.console_sink import print_batch
+from headrace.io.sinks.quarantine import bad_rows, quarantine_rows, quarantine_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
 
-QUARANTINE_SCHEMA = (
-    "raw STRING, reasons ARRAY<STRING>, position STRING, step STRING, batch BIGINT, quarantined_at TIMESTAMP"
-)
 KINDS = ("refused", "dropped", "warned")
 OBSERVATION_LIMIT_S = 10.0  # metrics arrive within milliseconds of the write, unless the plan did not run
 
 
 @dataclass(frozen=True)
-class Counts:
+class BatchCounts:
     """What became of a batch's judged rows, per rule."""
 
     refused: dict[str, int] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
     warned: dict[str, int] = field(default_factory=dict)
     passes: int = 1
-
-
-def quarantine_of(step: Step, environment: Environment) -> Table | None:
-    """The table for the step's refused rows, beside the first table that it writes."""
-    return next((table_of(environment, name + QUARANTINE) for name in step.tables_written), None)
 
 
 class BatchWriter:
@@ -55,7 +49,7 @@ class BatchWriter:
         environment: Environment,
         *,
         transform: Callable[[DataFrame], DataFrame] | None,
-        note: Callable[[int, Counts], None],
+        note: Callable[[int, BatchCounts], None],
     ) -> None:
         self._step, self._environment, self._transform, self._note = step, environment, transform, note
         self._sinks = sorted(step.writes, key=lambda sink: sink.kind != "table")
@@ -66,21 +60,23 @@ class BatchWriter:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         writer = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        stamp = Stamp(str(writer), number, is_new=self._is_ahead)
+        stamp = TransactionId(str(writer), number, is_new=self._is_ahead)
         repeated = False if stamp.is_new else self._has(self._sinks[0], batch, stamp)
         self._is_ahead = False  # until the batch is written
         keep = repeated is not False or self._several() or self._had_remarks
-        with _kept(batch, wanted=keep) as arrived:
+        with _persisted(batch, wanted=keep) as arrived:
             counts, passes, repeated = self._write(arrived, stamp, repeated=repeated)
         self._is_ahead = repeated is False
-        self._had_remarks = counts != Counts()
+        self._had_remarks = counts != BatchCounts()
         self._note(number, counts if keep else replace(counts, passes=passes))
 
     def _several(self) -> bool:
         # A merge reads its rows twice; a state store must not be run through twice.
         return len(self._sinks) > 1 or self._sinks[0].mode in ("upsert", "history")
 
-    def _write(self, arrived: DataFrame, stamp: Stamp, *, repeated: bool | None) -> tuple[Counts, int, bool]:
+    def _write(
+        self, arrived: DataFrame, stamp: TransactionId, *, repeated: bool | None
+    ) -> tuple[BatchCounts, int, bool]:
         """Write the batch. Return its counts, how often the plan ran unless the batch is kept, and `repeated`.
 
         `repeated` is None where the table cannot be asked whether it has the batch. Then the batch is written: Delta
@@ -92,7 +88,7 @@ class BatchWriter:
         watched: list[tuple[DataFrame, Observation]] = []
 
         def watch(frame: DataFrame) -> DataFrame:
-            if not verdict.is_judged(frame):
+            if not verdict.has_verdict(frame):
                 return frame
             watched.append((frame, Observation()))
             return frame.observe(watched[-1][1], F.count(verdict.VERDICT).alias("remarked"))
@@ -104,7 +100,7 @@ class BatchWriter:
             rows = self._transform(rows)
         if self._step.copies_changes and delta_merge.CHANGE_TYPE in rows.columns:
             rows = delta_merge.changed_rows(rows)
-        rows = _good(watch(verdict.judge_result(rows, self._step.expect)))
+        rows = _good(watch(verdict.check_result_rows(rows, self._step.expect)))
         observations = [observation for _, observation in watched]
         if repeated is None and not observations:
             observations = [Observation()]
@@ -128,15 +124,15 @@ class BatchWriter:
         for sink in others:
             self._put(rows, sink, stamp)
         remarks = [frame for (frame, _), count in zip(watched, remarked, strict=False) if count]
-        counts = self._quarantine(remarks, new_to_first, repeated=repeated) if remarks else Counts()
+        counts = self._quarantine(remarks, new_to_first, repeated=repeated) if remarks else BatchCounts()
         return counts, 1 + len(remarks), repeated
 
-    def _has(self, sink: Sink, batch: DataFrame, stamp: Stamp) -> bool | None:
+    def _has(self, sink: Sink, batch: DataFrame, stamp: TransactionId) -> bool | None:
         if not sink.table:
             return False
         return table_of(self._environment, sink.table).has_seen(batch.sparkSession, stamp.writer, stamp.batch)
 
-    def _put(self, rows: DataFrame, sink: Sink, stamp: Stamp) -> None:
+    def _put(self, rows: DataFrame, sink: Sink, stamp: TransactionId) -> None:
         if sink.table:
             # With output complete each batch is the whole result.
             mode = "replace" if self._step.output == "complete" else sink.mode
@@ -144,14 +140,14 @@ class BatchWriter:
                 rows = rows.drop(*delta_merge.CHANGE_COLUMNS)
             WRITES[mode](rows, table_of(self._environment, sink.table), self._step, sink, stamp)
         elif sink.topic:
-            options = {**kafka_sink.options_of(sink, self._environment), **sink.options}
-            kafka_sink.records(rows).write.format("kafka").options(**options).save()
+            options = {**kafka_sink.writer_options(sink, self._environment), **sink.options}
+            kafka_sink.as_records(rows).write.format("kafka").options(**options).save()
         elif sink.console:
-            show(rows, stamp.batch)
+            print_batch(rows, stamp.batch)
         else:
             raise ConfigurationError(f"a {sink.kind} cannot be one of several sinks", fix="give it a step of its own")
 
-    def _quarantine(self, remarks: list[DataFrame], stamp: Stamp, *, repeated: bool) -> Counts:
+    def _quarantine(self, remarks: list[DataFrame], stamp: TransactionId, *, repeated: bool) -> BatchCounts:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
@@ -165,12 +161,12 @@ class BatchWriter:
             for kind in KINDS
             for name in names
         ]
-        table = quarantine_of(self._step, self._environment)
+        table = quarantine_table(self._step, self._environment)
         counted: dict[str, Any] | None = None
         if table is not None:
             observation = Observation()
-            refused = _refused(verdicts.observe(observation, *tally) if repeated is False else verdicts)
-            stamp.append(_as_quarantined(refused, self._step.name, stamp.batch), table)
+            refused = bad_rows(verdicts.observe(observation, *tally) if repeated is False else verdicts)
+            stamp.append(quarantine_rows(refused, self._step.name, stamp.batch), table)
             counted = _metrics(observation, time.monotonic() + OBSERVATION_LIMIT_S) if repeated is False else None
         if counted is None:
             counted = verdicts.agg(*tally).collect()[0].asDict()
@@ -178,18 +174,18 @@ class BatchWriter:
             kind: {name: int(counted[f"{kind}:{name}"]) for name in names if counted[f"{kind}:{name}"]}
             for kind in KINDS
         }
-        return Counts(per_kind["refused"], per_kind["dropped"], per_kind["warned"])
+        return BatchCounts(per_kind["refused"], per_kind["dropped"], per_kind["warned"])
 
 
-def _append(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: Stamp) -> None:
+def _append(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: TransactionId) -> None:
     stamp.append(rows, table, partition_by=sink.partition_by, options=sink.options)
 
 
-def _replace(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: Stamp) -> None:
+def _replace(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: TransactionId) -> None:
     stamp.append(rows, table, mode="overwrite", partition_by=sink.partition_by, options=sink.options)
 
 
-def _upsert(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: Stamp) -> None:
+def _upsert(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: TransactionId) -> None:
     delta_merge.upsert(
         rows,
         table,
@@ -202,44 +198,17 @@ def _upsert(rows: DataFrame, table: Table, step: Step, sink: Sink, stamp: Stamp)
     )
 
 
-WRITES: dict[str, Callable[[DataFrame, Table, Step, Sink, Stamp], None]] = {
+WRITES: dict[str, Callable[[DataFrame, Table, Step, Sink, TransactionId], None]] = {
     "append": _append,
     "replace": _replace,
     "upsert": _upsert,
 }
 
 
-def show(rows: DataFrame, batch: int) -> None:
-    """Prints a batch: through Python, because what the JVM prints goes to the log."""
-    print(f"batch {batch}")
-    rows.show(truncate=False)
-
-
 def _good(rows: DataFrame) -> DataFrame:
-    if not verdict.is_judged(rows):
+    if not verdict.has_verdict(rows):
         return rows
-    return rows.where(~verdict.is_bad()).drop(verdict.VERDICT, verdict.UNIQUE)
-
-
-def _refused(verdicts: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    return verdicts.where(F.size(f"{verdict.VERDICT}.refused") > 0)
-
-
-def _as_quarantined(refused: DataFrame, step: str, batch: int) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    verdict = verdict.VERDICT
-    first = F.size(f"{verdict}.refused") * 0
-    return refused.select(
-        F.col(f"{verdict}.raw").alias("raw"),
-        F.col(f"{verdict}.refused").alias("reasons"),
-        F.col(f"{verdict}.position").alias("position"),
-        F.lit(step).alias("step"),
-        F.get(F.array(F.lit(batch).cast("bigint")), first).alias("batch"),
-        F.get(F.array(F.current_timestamp()), first).alias("quarantined_at"),
-    )
+    return rows.where(~verdict.is_bad()).drop(verdict.VERDICT, verdict.BAD_ROW_KEY)
 
 
 def _metrics(observation: Observation, deadline: float) -> dict[str, Any] | None:
@@ -258,7 +227,7 @@ def _metrics(observation: Observation, deadline: float) -> dict[str, Any] | None
 
 
 @contextmanager
-def _kept(batch: DataFrame, *, wanted: bool) -> Iterator[DataFrame]:
+def _persisted(batch: DataFrame, *, wanted: bool) -> Iterator[DataFrame]:
     """The batch, computed once when it will be read more than once."""
     if not wanted:
         yield batch

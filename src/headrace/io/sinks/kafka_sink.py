@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace.config.models import Environment, Sink
 from headrace.errors import ConfigurationError
-from headrace.io import kafka_secrets
+from headrace.io import secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 KAFKA_COLUMNS = {"key", "value", "headers", "topic", "partition"}  # of a record; Kafka's writer drops all others
 
 
-def options_of(sink: Sink, environment: Environment) -> dict[str, str]:
+def writer_options(sink: Sink, environment: Environment) -> dict[str, str]:
     """Return Spark's options for writing to the topic."""
     topic = environment.topics[str(sink.topic)]
     options = {
         "kafka.bootstrap.servers": topic.servers,
         "topic": topic.topic,
-        **kafka_secrets.kafka_options(topic.security),
+        **secrets.kafka_options(topic.security),
     }
     return options | {key: str(value) for key, value in topic.options.items()}
 
 
-def records(rows: DataFrame) -> DataFrame:
+def as_records(rows: DataFrame) -> DataFrame:
     """Return the rows as Kafka records: unchanged if all their columns are Kafka's, else as one JSON object each."""
     from pyspark.sql import functions as F
 
@@ -33,7 +33,7 @@ def records(rows: DataFrame) -> DataFrame:
     return rows if is_record else rows.select(F.to_json(F.struct("*")).alias("value"))
 
 
-def require_sendable(rows: DataFrame, topic: str) -> None:
+def require_record_columns(rows: DataFrame, topic: str) -> None:
     """Raise ConfigurationError for columns that would be lost on the way to the topic."""
     columns = set(rows.columns)
     others = sorted(columns - KAFKA_COLUMNS)

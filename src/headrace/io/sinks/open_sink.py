@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config.models import Environment, Sink, Step
 from headrace.errors import ConfigurationError
-from headrace.expectations.row_checks import quoted
 from headrace.io.delta import delta_merge
 from headrace.io.delta.delta_table import table_of
-from headrace.io.sinks import batch_writer, kafka_sink
-from headrace.io.sources import open_input
+from headrace.io.sinks import batch_writer, console_sink, kafka_sink, quarantine
+from headrace.io.sinks.quarantine import quarantine_schema
+from headrace.spark.columns import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EVOLVES = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
-def make_tables(
+def create_tables(
     spark: SparkSession,
     step: Step,
     environment: Environment,
@@ -49,21 +49,16 @@ def make_tables(
                 cluster_by=sink.cluster_by,
                 changes=step.rewrites(sink),
             )
-    quarantine = batch_writer.quarantine_of(step, environment)
-    if judged and quarantine is not None:
-        quarantine.make(spark, quarantine_schema())
-
-
-def quarantine_schema() -> StructType:
-    """The columns of every quarantine table."""
-    return open_input.parsed(batch_writer.QUARANTINE_SCHEMA)
+    quarantined = quarantine.quarantine_table(step, environment)
+    if judged and quarantined is not None:
+        quarantined.make(spark, quarantine_schema())
 
 
 def open_sink(
     frame: DataFrame, step: Step, environment: Environment, write: batch_writer.BatchWriter, *, judged: bool
 ) -> DataStreamWriter:
     """Spark's own sink where it writes the step by itself, else the batch writer."""
-    if not is_native(step, environment, judged=judged):
+    if not uses_spark_sink(step, environment, judged=judged):
         return frame.writeStream.foreachBatch(write)
     (sink,) = step.writes
     writer = STREAMS[sink.kind](frame, sink, environment)
@@ -78,7 +73,7 @@ def start(writer: DataStreamWriter, step: Step, environment: Environment, *, nat
     return writer.start() if table is None or table.by_path else writer.toTable(table.place)
 
 
-def refuse_lost_columns(rows: DataFrame, step: Step, sink: Sink, environment: Environment) -> None:
+def require_target_columns(rows: DataFrame, step: Step, sink: Sink, environment: Environment) -> None:
     """An upsert into a table that lacks some of the columns would leave them out without a word (Delta 4.4.0)."""
     spark = rows.sparkSession
     if sink.mode != "upsert" or step.output == "complete" or str(spark.conf.get(EVOLVES, None)).lower() == "true":
@@ -89,7 +84,7 @@ def refuse_lost_columns(rows: DataFrame, step: Step, sink: Sink, environment: En
     there = {name.lower() for name in table.read(spark).columns}
     lost = [field for field in rows.schema.fields if field.name.lower() not in there]
     if lost:
-        columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in lost)
+        columns = ", ".join(f"{quote_name(field.name)} {field.dataType.simpleString()}" for field in lost)
         raise ConfigurationError(
             f"table {table.name!r} has no column {lost[0].name!r}, which the step's rows have",
             fix=f"add what it lacks: ALTER TABLE {table.in_sql} ADD COLUMNS ({columns})",
@@ -108,14 +103,14 @@ def require_change_columns(frame: DataFrame, step: Step) -> None:
     if missing:
         raise ConfigurationError(
             f"the step copies changes into an upsert, but its transform drops {missing[0]}",
-            fix=f"keep {delta_merge.CHANGE_TYPE} and {delta_merge.COMMIT_VERSION} in the transform: they are not written",
+            fix=f"keep {delta_merge.CHANGE_TYPE} and {delta_merge.COMMIT_VERSION} in the transform; neither is written",
         )
 
 
-def is_native(step: Step, environment: Environment, *, judged: bool) -> bool:
+def uses_spark_sink(step: Step, environment: Environment, *, judged: bool) -> bool:
     """Whether Spark's own sink writes the step: where it can, and to a table only where it is not the slower one."""
     first, *others = step.writes
-    if others or judged or batch_transform(step):
+    if others or judged or transforms_batches(step):
         return False
     if first.kind != "table":
         return True
@@ -123,7 +118,7 @@ def is_native(step: Step, environment: Environment, *, judged: bool) -> bool:
     return first.mode == "append" and not quick
 
 
-def batch_transform(step: Step) -> bool:
+def transforms_batches(step: Step) -> bool:
     """Whether the transform runs on each batch's good rows, instead of on the stream."""
     return step.row_wise and step.transform is not None
 
@@ -135,7 +130,9 @@ def _table(frame: DataFrame, sink: Sink, environment: Environment) -> DataStream
 
 
 def _topic(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
-    return kafka_sink.records(frame).writeStream.format("kafka").options(**kafka_sink.options_of(sink, environment))
+    return (
+        kafka_sink.as_records(frame).writeStream.format("kafka").options(**kafka_sink.writer_options(sink, environment))
+    )
 
 
 def _folder(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
@@ -143,7 +140,7 @@ def _folder(frame: DataFrame, sink: Sink, environment: Environment) -> DataStrea
 
 
 def _console(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
-    return frame.writeStream.foreachBatch(batch_writer.show)
+    return frame.writeStream.foreachBatch(console_sink.print_batch)
 
 
 def _memory(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:

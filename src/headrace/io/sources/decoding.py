@@ -9,8 +9,8 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from headrace.expectations.row_checks import quoted
 from headrace.expectations.verdict import MALFORMED, RAW
+from headrace.spark.columns import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +26,7 @@ def decode(records: DataFrame, column: str, encoding: str | None = None) -> Data
     """
     from pyspark.sql import functions as F
 
-    stored = F.col(quoted(column))
+    stored = F.col(quote_name(column))
     text = stored.cast("string")
     if encoding is None:
         valid = F.is_valid_utf8(text)
@@ -42,7 +42,7 @@ def with_valid_text(records: DataFrame, *columns: str) -> DataFrame:
     """Replace invalid bytes by U+FFFD in these columns of decoded records."""
     from pyspark.sql import functions as F
 
-    texts = {column: F.col(quoted(column)) for column in columns}
+    texts = {column: F.col(quote_name(column)) for column in columns}
     malformed = F.col(MALFORMED)
     return records.withColumns(
         {c: F.when(malformed, F.make_valid_utf8(text)).otherwise(text) for c, text in texts.items()}
@@ -56,7 +56,7 @@ def was_replaced(schema: StructType) -> Column:
 
     found = [F.lit(False)]
     for field in schema.fields:
-        value = F.col(quoted(field.name))
+        value = F.col(quote_name(field.name))
         if isinstance(field.dataType, StringType):
             found.append(F.coalesce(value.contains(REPLACEMENT), F.lit(False)))
         elif isinstance(field.dataType, ArrayType | MapType | StructType):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from headrace.config.models import FileSource
 from headrace.config.spark_options import encoding_of, is_true, option
-from headrace.expectations.row_checks import quoted
 from headrace.expectations.verdict import MALFORMED, POSITION, RAW
 from headrace.io.sources.decoding import decode, was_replaced, with_valid_text
 from headrace.io.sources.json_records import CORRUPT, LATE, parse_json
 from headrace.io.sources.partition_folders import Partitions, cast_folders, late_fields, partitions_of
+from headrace.spark.columns import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -46,7 +46,7 @@ def open_files(spark: SparkSession, source: FileSource, schema: StructType | Non
     return with_valid_text(decode(rows, line, encoding_of(source.options)), line, RAW)
 
 
-def inferred(spark: SparkSession, source: FileSource) -> StructType:
+def inferred_schema(spark: SparkSession, source: FileSource) -> StructType:
     """Return the schema that Spark infers from the files that exist now, without the column of malformed records."""
     from pyspark.sql.types import StructType
 
@@ -80,7 +80,7 @@ def _read_json(reader: DataStreamReader, source: FileSource, schema: StructType,
     records = decode(records, "value", encoding_of(source.options)).where(F.trim("value") != "")
     rows = with_valid_text(parse_json(records, schema, source.options, late=late, whole=whole), RAW)
 
-    columns = {name: F.col(quoted(name)) for name in schema.names}
+    columns = {name: F.col(quote_name(name)) for name in schema.names}
     texts = {name: F.col(folders[folder]) for name, folder in partitions.declared(schema).items()}
     values, misfits = cast_folders(texts, schema)
     columns |= values | {field.name: F.col(folders[field.name]) for field in partitions.undeclared(schema)}
@@ -103,12 +103,12 @@ def _read_marked(reader: DataStreamReader, source: FileSource, schema: StructTyp
     reader = reader.format(source.format).options(columnNameOfCorruptRecord=CORRUPT, **_defaults(source))
     rows = partitions.guarded(_load(reader, source.path, marked), schema)
 
-    own = F.struct(*[quoted(name) for name in schema.names if name not in in_folders])
+    own = F.struct(*[quote_name(name) for name in schema.names if name not in in_folders])
     if source.format == "csv":
         raw = F.coalesce(CORRUPT, F.to_csv(own, {key: str(value) for key, value in source.options.items()}))
     else:
         raw = F.coalesce(F.substring(CORRUPT, 1, LONGEST_RAW), F.to_json(own))
-    columns = {name: F.col(quoted(name)) for name in rows.columns if name not in (CORRUPT, POSITION)}
+    columns = {name: F.col(quote_name(name)) for name in rows.columns if name not in (CORRUPT, POSITION)}
     values, malformed = cast_folders({name: columns[name] for name in in_folders}, schema)
     malformed = F.col(CORRUPT).isNotNull() | was_replaced(schema) | malformed
     return _selected(rows, columns | values, raw, malformed)

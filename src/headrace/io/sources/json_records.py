@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace.config.models import Setting
-from headrace.expectations.row_checks import quoted
 from headrace.expectations.verdict import MALFORMED, POSITION, RAW
+from headrace.spark.columns import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +50,7 @@ def parse_json(
     strict = {"allowNonNumericNumbers": "false", "allowSingleQuotes": "false"}
     chosen = {key: str(value) for key, value in options.items() if key.lower() not in OURS}
     parse = F.from_json(text, wrapped, {**strict, **chosen, "columnNameOfCorruptRecord": CORRUPT})
-    others = [quoted(name) for name in records.columns if name not in NOT_DATA]
+    others = [quote_name(name) for name in records.columns if name not in NOT_DATA]
     parsed = records.select(*others, RAW, POSITION, MALFORMED, parse.alias("_parsed"))
     malformed = F.col(MALFORMED) | F.col(f"_parsed.{CORRUPT}").isNotNull() | F.col(f"_parsed.{END}").isNull()
     if whole:
@@ -62,9 +62,9 @@ def parse_json(
     folders = [F.col("_parsed.late").alias(LATE)] if late else []
     parsed = parsed.select(*others, *folders, RAW, POSITION, record.alias("_record"), malformed.alias(MALFORMED))
     malformed = F.col(MALFORMED) | F.col("_record").isNull()
-    fields = {name: F.col(f"_record.{quoted(name)}") for name in schema.names}
+    fields = {name: F.col(f"_record.{quote_name(name)}") for name in schema.names}
     for name in late.names if late else []:
-        fields[name] = F.coalesce(F.col(f"{LATE}.{quoted(name)}"), fields[name])
+        fields[name] = F.coalesce(F.col(f"{LATE}.{quote_name(name)}"), fields[name])
     return parsed.select(
         *[field.alias(name) for name, field in fields.items()], *others, RAW, POSITION, malformed.alias(MALFORMED)
     )

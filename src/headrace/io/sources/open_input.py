@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.expectation_scope import is_judged
-from headrace.config.models import Environment, FileSource, KafkaSource, RateSource, Read, Source, on_disk
-from headrace.config.spark_options import encoding_of
-from headrace.errors import ConfigurationError, DataError, HeadraceError, in_a_line
+from headrace.config.expectation_scope import checks_source_rows
+from headrace.config.models import Environment, FileSource, Read, Source, on_disk
+from headrace.errors import DataError, HeadraceError, one_line
 from headrace.expectations import verdict
-from headrace.expectations.row_checks import require_columns, told
-from headrace.graph.resolve import resolve
-from headrace.io import kafka_secrets
 from headrace.io.delta.delta_table import table_of
-from headrace.io.sources.decoding import decode, with_valid_text
-from headrace.io.sources.file_source import inferred, open_files
-from headrace.io.sources.json_records import parse_json
+from headrace.io.sources.declared_schema import declared_schema
+from headrace.io.sources.file_source import inferred_schema, open_files
+from headrace.io.sources.kafka_source import open_kafka
+from headrace.io.sources.rate_source import open_rate
 from headrace.io.watermarks import without_watermark
 from headrace.spark import java_compiler
+from headrace.spark.columns import require_columns
+from headrace.spark.spark_errors import configuration_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,13 +35,15 @@ def open_input(
 ) -> DataFrame:
     """One input, as the transform gets it: judged, with its watermark; a table that is to come is stood in for."""
     if to_come and read.table in to_come:
-        return _stand_in(spark, to_come[str(read.table)], read)
+        return _empty_input(spark, to_come[str(read.table)], read)
     if read.source is not None:
         source = environment.sources[read.source]
         source = source.model_copy(update={"options": {**source.options, **read.options}})
         try:
             schema = (
-                inferred(spark, source) if read.infer and isinstance(source, FileSource) else schema_of(spark, read)
+                inferred_schema(spark, source)
+                if read.infer and isinstance(source, FileSource)
+                else declared_schema(spark, read)
             )
             frame = without_watermark(OPENERS[source.kind](spark, source, schema))
             if isinstance(source, FileSource) and not _reads_names_exactly(spark, source):
@@ -50,10 +51,10 @@ def open_input(
         except HeadraceError:
             raise
         except Exception as error:
-            raise _unreadable(read.source, source, error) from error
-        judged = is_judged(read, environment)
-        frame = verdict.judge_arrivals(frame, read) if judged else frame.drop(*verdict.ARRIVAL)
-        return _late_by(frame, read)
+            raise _unreadable_source(read.source, source, error) from error
+        judged = checks_source_rows(read, environment)
+        frame = verdict.check_source_rows(frame, read) if judged else frame.drop(*verdict.SOURCE_COLUMNS)
+        return _with_watermark(frame, read)
     table = table_of(environment, str(read.table))
     if not table.exists(spark):
         raise DataError(
@@ -69,9 +70,9 @@ def open_input(
     except Exception as error:
         fix = "mend the input's options" if read.options else "look at the table with `headrace show`"
         raise DataError(
-            f"table {table.name!r} cannot be read: {in_a_line(error)}", where=table.place, fix=fix
+            f"table {table.name!r} cannot be read: {one_line(error)}", where=table.place, fix=fix
         ) from error
-    return _late_by(frame, read)
+    return _with_watermark(frame, read)
 
 
 def table_exists(spark: SparkSession, name: str, environment: Environment) -> bool:
@@ -79,7 +80,7 @@ def table_exists(spark: SparkSession, name: str, environment: Environment) -> bo
     return table_of(environment, name).exists(spark)
 
 
-def _stand_in(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
+def _empty_input(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
     """No rows, of the schema that the table will have."""
     if read.static:
         return spark.createDataFrame([], schema)
@@ -90,21 +91,21 @@ def _stand_in(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
     if read.changes:
         added = {"_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp"}
         fields += [F.lit(None).cast(kind).alias(name) for name, kind in added.items()]
-    return _late_by(rows.select(*fields), read)
+    return _with_watermark(rows.select(*fields), read)
 
 
-def _late_by(frame: DataFrame, read: Read) -> DataFrame:
+def _with_watermark(frame: DataFrame, read: Read) -> DataFrame:
     if read.watermark is None:
         return frame
     require_columns(frame, "the watermark", [read.watermark.column])
-    with told("the watermark"):
+    with configuration_errors("the watermark"):
         return frame.withWatermark(read.watermark.column, read.watermark.delay)
 
 
-def _unreadable(name: str, source: Source, error: Exception) -> DataError:
+def _unreadable_source(name: str, source: Source, error: Exception) -> DataError:
     place = source.path if isinstance(source, FileSource) else getattr(source, "servers", source.kind)
     return DataError(
-        f"source {name!r} cannot be opened: {in_a_line(error)}",
+        f"source {name!r} cannot be opened: {one_line(error)}",
         where=place,
         fix="put the data there, or mend the source in the environment's file",
     )
@@ -130,65 +131,8 @@ def _without_glob_names(frame: DataFrame) -> DataFrame:
     return frame.where(F.when(position.rlike(GLOB), F.raise_error(message)).otherwise(True))
 
 
-def schema_of(spark: SparkSession, read: Read) -> StructType | None:
-    """The declared schema: an import path or a DDL string."""
-    from pyspark.sql.types import StructType
-
-    if read.schema_ is None:
-        return None
-    if read.schema_path is not None:
-        schema = resolve(read.schema_path)
-        if not isinstance(schema, StructType):
-            raise ConfigurationError(
-                f"{read.schema_} is a {type(schema).__name__}, not a StructType",
-                fix="name a StructType, or write DDL",
-            )
-        return schema
-    try:
-        return parsed(read.schema_)
-    except Exception as error:
-        raise ConfigurationError(
-            f"schema {read.schema_!r} is not DDL: {in_a_line(error)}",
-            fix="write it like 'id STRING, n INT'",
-        ) from error
-
-
-def parsed(ddl: str) -> StructType:
-    """The schema that the DDL describes."""
-    from pyspark.sql.types import StructType, _parse_datatype_string
-
-    schema = _parse_datatype_string(ddl)
-    assert isinstance(schema, StructType)
-    return schema
-
-
-def _kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    topics = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)}
-    options: dict[str, Any] = {
-        "kafka.bootstrap.servers": source.servers,
-        "startingOffsets": source.start,
-        **topics,
-        **kafka_secrets.kafka_options(source.security),
-        **source.options,
-    }
-    records = spark.readStream.format("kafka").options(**options).load()
-    position = F.concat_ws("-", "topic", "partition", "offset").alias(verdict.POSITION)
-    if source.format == "bytes":
-        return records.select("value", F.base64("value").alias(verdict.RAW), position)
-    lines = decode(records.select("value", position), "value", encoding_of(source.options))
-    if source.format == "text" or schema is None:
-        return with_valid_text(lines, "value", verdict.RAW)
-    return with_valid_text(parse_json(lines, schema, source.options), verdict.RAW)
-
-
-def _rate(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
-    return spark.readStream.format("rate").options(rowsPerSecond=source.rows_per_second, **source.options).load()
-
-
 OPENERS: dict[str, Callable[[SparkSession, Any, StructType | None], DataFrame]] = {
     "files": open_files,
-    "kafka": _kafka,
-    "rate": _rate,
+    "kafka": open_kafka,
+    "rate": open_rate,
 }

@@ -9,21 +9,21 @@ import pytest
 
 from headrace.config.models import Secret, Security
 from headrace.errors import SetupError
-from headrace.io import kafka_secrets
+from headrace.io import secrets
 
 PASSWORD = Secret(secret="shop/kafka-password")
 
 
 def test_text_is_itself_and_a_secret_is_a_variable(monkeypatch):
     monkeypatch.setenv("HEADRACE_SECRET_SHOP_KAFKA_PASSWORD", "hush")
-    assert kafka_secrets.fetch("plain") == "plain"
-    assert kafka_secrets.fetch(PASSWORD) == "hush"
+    assert secrets.fetch("plain") == "plain"
+    assert secrets.fetch(PASSWORD) == "hush"
 
 
 def test_a_secret_that_is_not_there_is_named_with_its_variable(monkeypatch, golden):
     monkeypatch.delenv("HEADRACE_SECRET_SHOP_KAFKA_PASSWORD", raising=False)
     with pytest.raises(SetupError) as error:
-        kafka_secrets.fetch(PASSWORD)
+        secrets.fetch(PASSWORD)
     golden("secrets/missing", str(error.value))
 
 
@@ -34,8 +34,8 @@ def test_on_databricks_a_secret_comes_from_its_scope(monkeypatch):
     given.DBUtils = lambda spark: SimpleNamespace(secrets=scopes)
     monkeypatch.setitem(sys.modules, "pyspark.dbutils", given)
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
-    assert kafka_secrets.fetch(PASSWORD) == "kafka-password of shop"
-    login = kafka_secrets.kafka_options(Security(mechanism="SCRAM-SHA-512", username="ann", password=PASSWORD))
+    assert secrets.fetch(PASSWORD) == "kafka-password of shop"
+    login = secrets.kafka_options(Security(mechanism="SCRAM-SHA-512", username="ann", password=PASSWORD))
     assert login["kafka.sasl.jaas.config"].startswith("kafkashaded.org.apache.kafka.common.security.scram.Scram")
 
 
@@ -50,7 +50,7 @@ def test_on_databricks_a_secret_comes_from_its_scope(monkeypatch):
 def test_a_login_quotes_what_it_is_given(monkeypatch, mechanism, tls, module, protocol):
     monkeypatch.setenv("HEADRACE_SECRET_SHOP_KAFKA_PASSWORD", 'a"b\\c;d')
     security = Security(mechanism=mechanism, username="ann", password=PASSWORD, tls=tls)
-    assert kafka_secrets.kafka_options(security) == {
+    assert secrets.kafka_options(security) == {
         "kafka.security.protocol": protocol,
         "kafka.sasl.mechanism": mechanism,
         "kafka.sasl.jaas.config": f"org.apache.kafka.common.security.{module} required "
@@ -59,4 +59,4 @@ def test_a_login_quotes_what_it_is_given(monkeypatch, mechanism, tls, module, pr
 
 
 def test_no_security_needs_no_options():
-    assert kafka_secrets.kafka_options(None) == {}
+    assert secrets.kafka_options(None) == {}

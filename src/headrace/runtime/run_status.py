@@ -1,21 +1,14 @@
-"""Sums up the recorded events of a pipeline: the last run, and what each step has done."""
+"""Summarise the recorded events of a pipeline: its last run, and what each step has done."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.checkpoints import stop_request
-from headrace.config.models import Bundle
-from headrace.errors import DataError, StepError
-from headrace.processes import is_alive, is_held
+from headrace.liveness import is_locked, process_exists
 from headrace.runtime.events import Event, alive_file, read_events
-
-LOOK = 0.2  # seconds between two looks at the events
 
 
 @dataclass(frozen=True)
@@ -40,7 +33,7 @@ class StepStatus:
 
 
 @dataclass(frozen=True)
-class Status:
+class RunStatus:
     """A pipeline's state: its last run in words, and its steps."""
 
     run: str
@@ -49,7 +42,7 @@ class Status:
     steps: list[StepStatus]
 
 
-def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> Status:
+def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> RunStatus:
     """Reads the events; works whether the pipeline runs or not."""
     events = list(read_events(directory, pipeline))
     runs: dict[str, Event] = {}  # the last event of each, the latest at the end
@@ -57,49 +50,19 @@ def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> Status:
         if event.what.startswith("run "):
             runs.pop(event.run, None)
             runs[event.run] = event
-    going = [last for last in runs.values() if last.what == "run started" and _goes_on(last, directory)]
+    going = [last for last in runs.values() if last.what == "run started" and _is_running(last, directory)]
     told = next(iter([*going[-1:], *list(runs.values())[-1:]]), None)
-    run = _in_words(told, is_going=bool(going)) if told else "never run"
-    return Status(run, bool(going), events[0].at if events else "", [_step(name, events) for name in steps])
+    run = _describe(told, is_going=bool(going)) if told else "never run"
+    return RunStatus(run, bool(going), events[0].at if events else "", [_step_status(name, events) for name in steps])
 
 
-def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str], None]) -> None:
-    """Asks the run that is going on to stop at its batches' end, and waits until it has."""
-    before = status_of(bundle.directory, pipeline, [])
-    if not before.is_running:
-        raise DataError(
-            f"pipeline {pipeline!r} is not running in environment {bundle.environment.name!r}: {before.run}",
-            where=str(bundle.directory),
-            fix=f"start it: headrace run {pipeline} --env {bundle.environment.name}",
-        )
-    request = stop_request.request_file(bundle.environment, pipeline)
-    if not request:
-        raise DataError(
-            f"pipeline {pipeline!r} cannot be asked to stop: {before.run}",
-            where=bundle.environment.checkpoints,
-            fix="send its process SIGTERM: a run looks for requests only where its checkpoints are files of a disk",
-        )
-    stop_request.ask(Path(request), by=f"process {os.getpid()}", within=within)
-    say(f"pipeline {pipeline}: asked to stop at its batches' end …")
-    until = time.monotonic() + within
-    while (now := status_of(bundle.directory, pipeline, [])).is_running:
-        if time.monotonic() > until:
-            raise StepError(
-                f"pipeline {pipeline!r} has not stopped within {within:g} seconds: {now.run}",
-                fix="wait longer with --drain, or end the process; nothing is lost by that",
-            )
-        time.sleep(LOOK)
-    Path(request).unlink(missing_ok=True)
-    say(f"pipeline {pipeline}: {now.run}")
-
-
-def _goes_on(run: Event, directory: Path) -> bool:
+def _is_running(run: Event, directory: Path) -> bool:
     """By the file that it holds: in a container its process has a number that says nothing outside, or is another's."""
     file = alive_file(directory, run.pipeline, run.run)
-    return is_held(file) if file.exists() else is_alive(run.process)
+    return is_locked(file) if file.exists() else process_exists(run.process)
 
 
-def _in_words(last: Event, *, is_going: bool) -> str:
+def _describe(last: Event, *, is_going: bool) -> str:
     if last.what != "run started":
         cause = f": {last.message}" if last.message else ""
         return f"{last.what} at {last.at}{cause}"
@@ -108,7 +71,7 @@ def _in_words(last: Event, *, is_going: bool) -> str:
     return f"ended without a word after {last.at}: its process was killed"
 
 
-def _step(name: str, events: Sequence[Event]) -> StepStatus:
+def _step_status(name: str, events: Sequence[Event]) -> StepStatus:
     own = [event for event in events if event.step == name and event.what in ("batch", "step failed")]
     batches = {event.batch: event for event in own if event.what == "batch"}
     last = next((event for event in reversed(own) if event.what == "batch"), None)

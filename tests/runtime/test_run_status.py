@@ -14,10 +14,12 @@ import pytest
 from headrace.checkpoints import stop_request
 from headrace.config.load import load_bundle
 from headrace.errors import DataError, StepError
-from headrace.observe.status import status_of, stop_run
-from headrace.processes import let_go
+from headrace.liveness import release
 from headrace.runtime import events
-from headrace.runtime.events import Event, Recorder, events_file
+from headrace.runtime.events import Event, events_file
+from headrace.runtime.recorder import Recorder
+from headrace.runtime.run_status import status_of
+from headrace.runtime.stop_run import stop_run
 
 
 def record(directory, *whats):
@@ -132,7 +134,7 @@ def test_a_process_of_somebody_else_counts_as_running(tmp_path, monkeypatch):
     monkeypatch.setattr("os.getpid", lambda: 1)
     record(tmp_path, ["run started"])
     for file in (tmp_path / "events").glob("*.alive"):
-        let_go(file)
+        release(file)
     monkeypatch.setattr("os.kill", lambda process, number: (_ for _ in ()).throw(PermissionError))
     assert status_of(tmp_path, "p", []).run.endswith(", process 1")
 

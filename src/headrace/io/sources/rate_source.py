@@ -1,0 +1,15 @@
+"""Open Spark's rate source, which generates rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace.config.models import RateSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+def open_rate(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
+    return spark.readStream.format("rate").options(rowsPerSecond=source.rows_per_second, **source.options).load()

@@ -1,0 +1,45 @@
+"""Ask a run on this machine to stop, and wait until it has."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from headrace.checkpoints import stop_request
+from headrace.config.models import Bundle
+from headrace.errors import DataError, StepError
+from headrace.runtime.run_status import status_of
+
+POLL_INTERVAL_S = 0.2  # seconds between two looks at the events
+
+
+def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str], None]) -> None:
+    """Asks the run that is going on to stop at its batches' end, and waits until it has."""
+    before = status_of(bundle.directory, pipeline, [])
+    if not before.is_running:
+        raise DataError(
+            f"pipeline {pipeline!r} is not running in environment {bundle.environment.name!r}: {before.run}",
+            where=str(bundle.directory),
+            fix=f"start it: headrace run {pipeline} --env {bundle.environment.name}",
+        )
+    request = stop_request.request_file(bundle.environment, pipeline)
+    if not request:
+        raise DataError(
+            f"pipeline {pipeline!r} cannot be asked to stop: {before.run}",
+            where=bundle.environment.checkpoints,
+            fix="send its process SIGTERM: a run looks for requests only where its checkpoints are files of a disk",
+        )
+    stop_request.write_request(Path(request), by=f"process {os.getpid()}", within=within)
+    say(f"pipeline {pipeline}: asked to stop at its batches' end …")
+    until = time.monotonic() + within
+    while (now := status_of(bundle.directory, pipeline, [])).is_running:
+        if time.monotonic() > until:
+            raise StepError(
+                f"pipeline {pipeline!r} has not stopped within {within:g} seconds: {now.run}",
+                fix="wait longer with --drain, or end the process; nothing is lost by that",
+            )
+        time.sleep(POLL_INTERVAL_S)
+    Path(request).unlink(missing_ok=True)
+    say(f"pipeline {pipeline}: {now.run}")
