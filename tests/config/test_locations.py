@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.config.document import plain, read
-from headrace.config.locations import KeyPath, Lines, closest_match, in_words, line_order
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words, line_order
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "conf").rglob("*.yml"))
@@ -25,11 +25,11 @@ def test_each_key_is_found_on_the_line_that_holds_it(file: str) -> None:
 
 
 def test_a_key_that_is_not_written_is_at_what_holds_it() -> None:
-    lines = Lines("conf/a.yml", {(): 1, ("steps",): 2, ("steps", "a"): 3, ("steps", "a", "writes", 0): 5})
+    lines = KeyLocations("conf/a.yml", {(): 1, ("steps",): 2, ("steps", "a"): 3, ("steps", "a", "writes", 0): 5})
     assert lines.where("steps", "a", "reads", "b") == "conf/a.yml:3"
     assert lines.where("steps", "a", "writes", 0, "mode") == "conf/a.yml:5"
     assert lines.where("other") == "conf/a.yml:1"
-    assert Lines("conf/b.yml").where("steps") == "conf/b.yml"
+    assert KeyLocations("conf/b.yml").where("steps") == "conf/b.yml"
 
 
 @pytest.mark.parametrize(

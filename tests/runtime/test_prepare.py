@@ -144,7 +144,7 @@ def test_a_table_of_another_pipeline_has_to_be_there(flow):
     bundle = flow.bundle()
     with pytest.raises(ConfigurationError) as error:
         prepare.prepare_all(
-            flow.spark, [(bundle.lines_of("other"), bundle.pipelines["other"].steps["other"])], bundle.environment
+            flow.spark, [(bundle.locations_of("other"), bundle.pipelines["other"].steps["other"])], bundle.environment
         )
     assert [problem.where for problem in error.value.problems] == [f"{flow.directory}/tables/lines"]
     runner.check_pipelines(flow.spark, bundle)  # asks all pipelines: there it is still to come

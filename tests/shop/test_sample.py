@@ -32,14 +32,14 @@ def ledger_of(sample):
         return list(csv.DictReader(file))
 
 
-def lines_of(sample):
+def locations_of(sample):
     return [
         (path.name, line) for path in sorted(sample.orders.glob("*.json")) for line in path.read_text().splitlines()
     ]
 
 
 def both_of(sample):
-    return list(zip(ledger_of(sample), (line for _, line in lines_of(sample)), strict=True))
+    return list(zip(ledger_of(sample), (line for _, line in locations_of(sample)), strict=True))
 
 
 def time_of(row):
@@ -51,7 +51,7 @@ def contents(directory):
 
 
 def test_the_ledger_tells_each_line_of_each_file_in_order(sample):
-    ledger, lines = ledger_of(sample), lines_of(sample)
+    ledger, lines = ledger_of(sample), locations_of(sample)
     assert [row["file"] for row in ledger] == [file for file, _ in lines]
     assert [int(row["row"]) for row in ledger] == list(range(1, 6_001))
     assert all(row["order_id"] in line for row, (_, line) in zip(ledger, lines, strict=True))
@@ -171,7 +171,7 @@ def test_to_append_continues_what_is_there(tmp_path):
     ledger = ledger_of(second)
     assert [int(row["row"]) for row in ledger] == list(range(1, 6_501))
     assert Counter(row["fate"] for row in ledger) == Counter(first.fates) + Counter(second.fates)
-    assert [file for file, _ in lines_of(second)] == [row["file"] for row in ledger]
+    assert [file for file, _ in locations_of(second)] == [row["file"] for row in ledger]
     assert contents(second.customers) == before
     newest = max(time_of(row) for row in ledger[:6_000] if row["fate"] == "good")
     oldest = min(time_of(row) for row in ledger[6_000:] if row["fate"] in ("good", "duplicate"))

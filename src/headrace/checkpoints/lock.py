@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.models import on_disk
+from headrace.config.models import local_path
 from headrace.errors import GuardError, one_line
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ HELD: set[Path] = set()
 def is_local(directory: str) -> bool:
     """Whether the directory is on this machine's disk, where file locks hold."""
     on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ  # elsewhere /Volumes may hold a disk: macOS
-    return bool(on_disk(directory)) and not (on_databricks and directory.startswith("/Volumes/"))
+    return bool(local_path(directory)) and not (on_databricks and directory.startswith("/Volumes/"))
 
 
 class Lock:
@@ -31,7 +31,7 @@ class Lock:
 
     def __init__(self, spark: SparkSession, directory: str, step: str) -> None:
         self._file: Any = None
-        self._path = (Path(on_disk(directory)) / "lock").absolute()
+        self._path = (Path(local_path(directory)) / "lock").absolute()
         if not is_local(directory):
             return
         if self._path in HELD:

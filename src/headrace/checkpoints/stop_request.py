@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from headrace.config.models import Environment, on_disk
+from headrace.config.models import Environment, local_path
 
 POLL_INTERVAL_S = 1.0
 
@@ -27,7 +27,7 @@ class Stop(threading.Event):
 
 def request_file(environment: Environment, pipeline: str) -> str:
     """Return the file that a pipeline's runs poll; empty where no file can be read, as in object stores."""
-    checkpoints = on_disk(environment.checkpoints).rstrip("/")
+    checkpoints = local_path(environment.checkpoints).rstrip("/")
     return f"{checkpoints}/{pipeline}/stop.json" if checkpoints else ""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from headrace.config.locations import KeyPath, Lines, in_words
+from headrace.config.locations import KeyLocations, KeyPath, in_words
 from headrace.errors import Problem
 
 try:
@@ -40,7 +40,7 @@ OLD_NUMBER = re.compile(
 class Document:
     """What one file says: plain data, where each key stands, what is wrong with the writing itself."""
 
-    lines: Lines
+    lines: KeyLocations
     data: Any = None
     problems: tuple[Problem, ...] = ()
 
@@ -78,7 +78,7 @@ def read(path: Path, name: str, *, strict: bool = True) -> Document:
         return _refused(name, refused.message, refused.fix, refused.line)
     if not isinstance(data, dict):
         return _refused(name, "the file must hold keys and their values", "start with a key and a colon", 1)
-    return Document(Lines(name, builder.lines), data, tuple(builder.problems))
+    return Document(KeyLocations(name, builder.lines), data, tuple(builder.problems))
 
 
 class _RefusedError(Exception):
@@ -90,7 +90,7 @@ class _RefusedError(Exception):
 
 def _refused(name: str, message: str, fix: str, line: int = 0) -> Document:
     where = f"{name}:{line}" if line else name
-    return Document(Lines(name), None, (Problem(where, message, fix),))
+    return Document(KeyLocations(name), None, (Problem(where, message, fix),))
 
 
 def _text(path: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.document import read
-from headrace.config.locations import KeyPath, Lines, closest_match
+from headrace.config.locations import KeyLocations, KeyPath, closest_match
 from headrace.config.model_builder import shape
 from headrace.config.models import Environment
 from headrace.config.substitution import Values
@@ -31,7 +31,7 @@ class EnvironmentDraft:
     """One environment file as far as it could be read: `raw` as written, `environment` if well formed."""
 
     name: str
-    lines: Lines
+    lines: KeyLocations
     raw: Mapping[str, Any]
     values: Values
     environment: Environment | None = None
@@ -56,7 +56,7 @@ def read_environment(
     if name not in known:
         fix = closest_match(name, known) if known else f"write {file}"
         problem = Problem("conf", f"there is no environment '{name}'", fix)
-        return EnvironmentDraft(name, Lines(file), {}, Values(Lines(file), {}, {})), [problem]
+        return EnvironmentDraft(name, KeyLocations(file), {}, Values(KeyLocations(file), {}, {})), [problem]
     document = read(root / file, file)
     declared = document.mapping.get("values")
     values = Values(document.lines, declared if isinstance(declared, dict) else {}, given, lenient)

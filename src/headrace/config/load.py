@@ -16,7 +16,7 @@ from headrace.config.checks.table_checks import check_tables
 from headrace.config.checks.target_checks import check_targets
 from headrace.config.databricks.databricks_yml import Resources, read_resources
 from headrace.config.environment_files import EnvironmentDraft, environment_names, read_environment
-from headrace.config.locations import Lines, closest_match, line_order
+from headrace.config.locations import KeyLocations, closest_match, line_order
 from headrace.config.models import Bundle, Pipeline, Step
 from headrace.config.pipeline_files import Draft, read_pipelines
 from headrace.errors import ConfigurationError, Problem
@@ -56,7 +56,7 @@ class Reading:
     jobs: Jobs
     problems: list[Problem]
 
-    def located_steps(self) -> Iterator[tuple[Lines, Step]]:
+    def located_steps(self) -> Iterator[tuple[KeyLocations, Step]]:
         """The steps that are well formed, each with the lines of its file."""
         return ((draft.lines, step) for draft in self.drafts for step in draft.steps.values())
 

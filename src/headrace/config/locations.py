@@ -25,7 +25,7 @@ NUMBERED = {"expect": "rule", "writes": "sink", "tasks": "task", "job_clusters":
 
 
 @dataclass(frozen=True)
-class Lines:
+class KeyLocations:
     """The lines of one file's keys."""
 
     file: str

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headrace.config.locations import KeyPath, Lines, closest_match, in_words, meant
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words, meant
 from headrace.config.models import value_types
 from headrace.errors import Problem
 
@@ -46,7 +46,7 @@ PATTERNS = {
 }
 
 
-def shape(model: type[M], data: Any, lines: Lines, at: KeyPath, **given: Any) -> tuple[M | None, list[Problem]]:
+def shape(model: type[M], data: Any, lines: KeyLocations, at: KeyPath, **given: Any) -> tuple[M | None, list[Problem]]:
     """The model made of the data at a key path; `given` are fields that the file does not write.
 
     Beside problems that are all slips of the pen, the model is made as it was probably meant, so that whoever checks it
@@ -70,7 +70,9 @@ def shape(model: type[M], data: Any, lines: Lines, at: KeyPath, **given: Any) ->
         return whole, strays + [_problem(model, lines, at, path, details) for path, details in found.items()]
 
 
-def _meant(model: type[M], data: Any, slips: Mapping[KeyPath, ErrorDetails], lines: Lines, at: KeyPath) -> M | None:
+def _meant(
+    model: type[M], data: Any, slips: Mapping[KeyPath, ErrorDetails], lines: KeyLocations, at: KeyPath
+) -> M | None:
     """The model with each unknown key or word taken for the nearest known one; none if that does not make it whole."""
     data = deepcopy(data)
     for path, detail in slips.items():
@@ -108,7 +110,9 @@ def _path(data: Any, detail: ErrorDetails) -> KeyPath:
     return tuple(path)
 
 
-def _problem(model: type[BaseModel], lines: Lines, at: KeyPath, path: KeyPath, details: list[ErrorDetails]) -> Problem:
+def _problem(
+    model: type[BaseModel], lines: KeyLocations, at: KeyPath, path: KeyPath, details: list[ErrorDetails]
+) -> Problem:
     detail = details[0]
     kind, where = detail["type"], lines.where(*at, *path)
     if kind == "extra_forbidden":
@@ -165,7 +169,7 @@ def _pattern(pattern: str, value: Any) -> tuple[str, str]:
     return f"{shown(value)} is not of the form {pattern}", "write it in that form"
 
 
-def _unknown(owner: type[BaseModel] | None, at: KeyPath, key: str, lines: Lines) -> Problem:
+def _unknown(owner: type[BaseModel] | None, at: KeyPath, key: str, lines: KeyLocations) -> Problem:
     words = f"{in_words(at)}: " if at else ""
     return Problem(lines.where(*at, key), f"{words}unknown key '{key}'", closest_match(key, keys_of(owner)))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.document import Document, read
-from headrace.config.locations import KeyPath, Lines, closest_match, in_words, meant
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words, meant
 from headrace.config.model_builder import keys_of, shape
 from headrace.config.models import Step
 from headrace.config.substitution import references
@@ -24,7 +24,7 @@ class Draft:
     """One pipeline file as far as it could be read."""
 
     name: str
-    lines: Lines
+    lines: KeyLocations
     steps: dict[str, Step] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     tables: tuple[tuple[str, int, str], ...] = ()  # step, sink, table: also of steps that are not well formed
@@ -79,7 +79,7 @@ def _draft(name: str, document: Document) -> tuple[Draft, list[Problem]]:
     return Draft(name, lines, steps, tuple(written), tuple(tables)), problems
 
 
-def _step(name: str, raw: Any, lines: Lines) -> tuple[Step | None, list[Problem]]:
+def _step(name: str, raw: Any, lines: KeyLocations) -> tuple[Step | None, list[Problem]]:
     at: KeyPath = ("steps", name)
     problems = []
     if not NAME.match(name):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.config.locations import KeyPath, Lines, closest_match, in_words
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}?")
@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 class Values:
     """What an environment declares and a run gives; lenient: a required value's name stands in for it."""
 
-    lines: Lines
+    lines: KeyLocations
     declared: Mapping[str, Any]
     given: Mapping[str, str]
     lenient: bool = False

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX
-from headrace.config.locations import Lines, closest_match
+from headrace.config.locations import KeyLocations, closest_match
 from headrace.config.models import Bundle, Pipeline, Step
 from headrace.errors import ConfigurationError
 
 
 def pipeline_steps(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
     """The steps of a pipeline, each after those whose tables it reads; otherwise as in the file."""
-    steps, lines = find_pipeline(bundle, pipeline).steps.values(), bundle.lines_of(pipeline)
+    steps, lines = find_pipeline(bundle, pipeline).steps.values(), bundle.locations_of(pipeline)
     return tuple(step for _, step in _sort((lines, step) for step in steps))
 
 
-def all_steps(bundle: Bundle) -> list[tuple[Lines, Step]]:
+def all_steps(bundle: Bundle) -> list[tuple[KeyLocations, Step]]:
     """The steps of all pipelines, each after those whose tables it reads, with the lines of its file."""
     return _sort(bundle.located_steps())
 
 
-def _sort(located: Iterable[tuple[Lines, Step]]) -> list[tuple[Lines, Step]]:
+def _sort(located: Iterable[tuple[KeyLocations, Step]]) -> list[tuple[KeyLocations, Step]]:
     waiting, done = list(located), []
     while waiting:
         # Without a cycle, which loading has ruled out, there is always one whose inputs are done.

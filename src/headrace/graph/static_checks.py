@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headrace.config.environment_files import environment_names
 from headrace.config.load import Reading, in_order, read_bundle
-from headrace.config.locations import Lines
+from headrace.config.locations import KeyLocations
 from headrace.config.models import Bundle, Rule, Step
 from headrace.errors import ConfigurationError, Problem
 from headrace.graph.function_signatures import mismatches, of_source
@@ -40,7 +40,7 @@ def require_functions(bundle: Bundle) -> None:
         raise ConfigurationError.of(wrong)
 
 
-def check_functions(root: Path, steps: Iterable[tuple[Lines, Step]]) -> Iterator[Problem | str]:
+def check_functions(root: Path, steps: Iterable[tuple[KeyLocations, Step]]) -> Iterator[Problem | str]:
     """What is wrong with the functions that steps name, and as text what could not be checked."""
     source = root / "src"
     for lines, step in steps:
@@ -60,7 +60,7 @@ def check_functions(root: Path, steps: Iterable[tuple[Lines, Step]]) -> Iterator
                 yield Problem(where, message, "name the columns in the rule: F.col('…')")
 
 
-def _check_transform(lines: Lines, step: Step, source: Path) -> Iterator[Problem | str]:
+def _check_transform(lines: KeyLocations, step: Step, source: Path) -> Iterator[Problem | str]:
     where = lines.where("steps", step.name, "transform")
     found = find(str(step.transform), source)
     if isinstance(found, Missing):

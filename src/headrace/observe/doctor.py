@@ -15,7 +15,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from headrace.config.models import DatabricksEngine, Environment, LocalEngine, on_disk
+from headrace.config.models import DatabricksEngine, Environment, LocalEngine, local_path
 from headrace.errors import SetupError
 from headrace.spark import jars, java
 
@@ -68,7 +68,7 @@ def _looks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], 
     if environment and not isinstance(engine, DatabricksEngine):
         places = {"tables": environment.tables.root, "checkpoints": environment.checkpoints}
         for name, place in places.items():
-            if path := on_disk(place or ""):
+            if path := local_path(place or ""):
                 yield name, partial(_room, Path(path))
     on_databricks = isinstance(engine, DatabricksEngine)
     if on_databricks:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headrace.checkpoints.layout import spark_directory
-from headrace.config.models import Bundle, FileSource, KafkaSource, Step, on_disk
+from headrace.config.models import Bundle, FileSource, KafkaSource, Step, local_path
 from headrace.io.delta.delta_table import table_of
 from headrace.runtime.events import Event, read_events
 from headrace.runtime.lag import count_files_read, list_files
@@ -36,11 +36,11 @@ def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
             return True
         files = [source.path for source in sources if isinstance(source, FileSource)]
         tables = [table_of(environment, str(read.table)) for read in inputs if read.table and read.table not in written]
-        if not all(map(on_disk, [*files, *(table.place for table in tables if table.by_path)])):
+        if not all(map(local_path, [*files, *(table.place for table in tables if table.by_path)])):
             return True
-        checkpoint = Path(on_disk(spark_directory(environment, pipeline, step.name)))
+        checkpoint = Path(local_path(spark_directory(environment, pipeline, step.name)))
         unread += _unread_in_files(files, checkpoint)
-        unread += _unread_in_tables([Path(on_disk(table.place)) for table in tables if table.by_path], checkpoint)
+        unread += _unread_in_tables([Path(local_path(table.place)) for table in tables if table.by_path], checkpoint)
     return unread > LARGE_BYTES
 
 
@@ -76,7 +76,7 @@ def _expected_records(directory: Path, pipeline: str, step: str) -> float:
 
 
 def _files(path: str) -> list[str]:
-    root = on_disk(path)
+    root = local_path(path)
     found: list[str] = []
     for match in glob.glob(root):  # noqa: PTH207, the pattern may begin anywhere
         found += list_files(Path(match)) if Path(match).is_dir() else [match]

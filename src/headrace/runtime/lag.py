@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from headrace.config.models import on_disk
+from headrace.config.models import local_path
 
 MAX_LOG_BYTES = 16 << 20  # bytes of a source's log that are worth reading after each batch: about 120,000 files
 
@@ -26,7 +26,7 @@ def total_lag(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> int | No
 
 def directory_fingerprint(place: str) -> int | None:
     """Return a number that changes when files come or go; None when it is not a readable local directory."""
-    path = on_disk(place)
+    path = local_path(place)
     if not path or _is_pattern(place):
         return None
     try:
@@ -46,7 +46,7 @@ def _is_pattern(path: str) -> bool:
 
 def _of(source: Mapping[str, Any], log: Path) -> int | None:
     kind, _, place = source["description"].rstrip("]").partition("[")
-    directory = Path(on_disk(place))
+    directory = Path(local_path(place))
     try:
         if "Kafka" in kind:
             # A batch that is repeated after a crash does not ask for the latest (4.2.0).

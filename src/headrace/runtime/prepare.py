@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace.config.expectation_scope import DEDUPLICATE, QUARANTINE_SUFFIX
-from headrace.config.locations import Lines
+from headrace.config.locations import KeyLocations
 from headrace.config.models import Environment, Step
 from headrace.errors import ConfigurationError, HeadraceError, Problem, add_location
 from headrace.expectations import row_checks, verdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-NO_LINES = Lines("")
+NO_LINES = KeyLocations("")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def prepare(
     *,
     note: Callable[[int, BatchCounts], None],
     to_come: Mapping[str, StructType],
-    lines: Lines = NO_LINES,
+    lines: KeyLocations = NO_LINES,
 ) -> PreparedStep:
     """The way of a row: open the inputs, transform, open the sink. `lines` say where a mistake stands."""
     at = partial(lines.where, "steps", step.name)
@@ -94,7 +94,7 @@ def prepare(
 
 def prepare_all(
     spark: SparkSession,
-    steps: Iterable[tuple[Lines, Step]],
+    steps: Iterable[tuple[KeyLocations, Step]],
     environment: Environment,
     *,
     note: Callable[[str], Callable[[int, BatchCounts], None]] = lambda step: lambda batch, counts: None,

@@ -83,7 +83,7 @@ def run(
             stack.callback(_quietly, lock.release)
         if stop.is_set():
             return
-        located = ((bundle.lines_of(pipeline), step) for step in chosen)
+        located = ((bundle.locations_of(pipeline), step) for step in chosen)
         prepared = prepare.prepare_all(spark, located, environment, note=recorder.note)
         for ready in prepared:
             for warning in ready.warnings:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.checkpoints.layout import spark_directory
 from headrace.checkpoints.stop_request import Stop
-from headrace.config.models import Environment, LocalEngine, Setting, Trigger, milliseconds, on_disk
+from headrace.config.models import Environment, LocalEngine, Setting, Trigger, local_path, milliseconds
 from headrace.errors import StepError, UnfinishedBatchError, one_line
 from headrace.io.sinks import open_sink
 from headrace.runtime import failures, prepare, session_settings
@@ -153,7 +153,7 @@ class QuerySupervisor:
 
     def _current_batch(self, step: str) -> str:
         """Return the batch that a step is working on, as far as its checkpoint can be read here."""
-        checkpoint = Path(on_disk(spark_directory(self.environment, self.pipeline, step)))
+        checkpoint = Path(local_path(spark_directory(self.environment, self.pipeline, step)))
         numbers = [int(file.name) for file in checkpoint.glob("offsets/[0-9]*") if file.name.isdigit()]
         return f"batch {max(numbers)}" if numbers else "its batch"
 

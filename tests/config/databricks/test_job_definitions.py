@@ -20,7 +20,7 @@ from headrace.config.databricks.references import Unresolved
 from headrace.config.databricks.task_calls import calls_of
 from headrace.config.databricks.wheel_metadata import LAYER_OF, PARAMETERS, REQUIRED
 from headrace.config.load import load_all, load_bundle, read_bundle
-from headrace.config.locations import Lines
+from headrace.config.locations import KeyLocations
 from headrace.errors import ConfigurationError
 
 REPOSITORY = Path(__file__).parents[3]
@@ -501,7 +501,7 @@ def test_the_grammar_refers_to_nothing_that_it_does_not_hold() -> None:
     grammar = job_grammar()
     named = {kind.strip("[{]}!") for keys in grammar.kinds.values() if isinstance(keys, dict) for kind in keys.values()}
     assert named - {"text", "whole number", "number", "truth", "anything"} <= set(grammar.kinds)
-    assert [*grammar.against({"tasks": [{"task_key": "a"}]}, "JobSettings", Lines("a.yml"), ())] == []
+    assert [*grammar.against({"tasks": [{"task_key": "a"}]}, "JobSettings", KeyLocations("a.yml"), ())] == []
 
 
 def test_the_entry_points_are_those_of_the_wheel() -> None:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headrace.config.databricks.job_definitions import Job, Target
-from headrace.config.locations import KeyPath, Lines
+from headrace.config.locations import KeyLocations, KeyPath
 from headrace.errors import Problem
 
 RUN_AS = ("service_principal_name", "user_name")
 NAMED = ("group_name", "service_principal_name", "user_name")
 
 
-def check_target_people(targets: Mapping[str, Target], lines: Lines) -> Iterator[Problem]:
+def check_target_people(targets: Mapping[str, Target], lines: KeyLocations) -> Iterator[Problem]:
     """The identities of targets, and their permissions, that name nobody or several."""
     for name, target in targets.items():
         named = [("run_as", target.run_as, RUN_AS)] if target.run_as else []

@@ -7,14 +7,14 @@ from itertools import combinations
 
 from headrace.config.databricks.job_definitions import Target
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import Lines
+from headrace.config.locations import KeyLocations
 from headrace.config.models import Environment
 from headrace.errors import Problem
 
 PERSON = "${workspace.current_user."
 
 
-def check_root_paths(targets: Mapping[str, Target], lines: Lines) -> Iterator[Problem]:
+def check_root_paths(targets: Mapping[str, Target], lines: KeyLocations) -> Iterator[Problem]:
     """The targets with one directory in the workspace: for development for everybody, or two of them with the same."""
     seen: dict[tuple[str, str, str], str] = {}
     for name, target in targets.items():

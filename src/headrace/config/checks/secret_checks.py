@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import KeyPath, Lines, in_words
+from headrace.config.locations import KeyLocations, KeyPath, in_words
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
 
@@ -32,7 +32,7 @@ def check_job_secrets(job: Job) -> Iterator[Problem]:
         yield job.problem(at, f"has a secret written out at '{key}'", IN_JOBS)
 
 
-def check_variable_secrets(targets: Mapping[str, Target], lines: Lines) -> Iterator[Problem]:
+def check_variable_secrets(targets: Mapping[str, Target], lines: KeyLocations) -> Iterator[Problem]:
     """The variables of databricks.yml whose value is a secret as plain text."""
     for name, target in targets.items():
         for variable, value in target.variables.items():

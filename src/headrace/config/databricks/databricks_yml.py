@@ -11,7 +11,7 @@ from headrace.config.databricks.bundle_grammar import BUNDLE_GRAMMAR
 from headrace.config.databricks.job_definitions import Job, Target, in_targets, known_in
 from headrace.config.databricks.references import Unresolved, put_in, variables_of
 from headrace.config.document import Document, read
-from headrace.config.locations import KeyPath, Lines, closest_match
+from headrace.config.locations import KeyLocations, KeyPath, closest_match
 from headrace.errors import Problem
 
 FILE = "databricks.yml"
@@ -24,7 +24,7 @@ class Resources:
     """What databricks.yml and the files it includes say; the jobs as they are written, for all targets."""
 
     name: str
-    lines: Lines = field(default_factory=lambda: Lines(FILE))
+    lines: KeyLocations = field(default_factory=lambda: KeyLocations(FILE))
     targets: dict[str, Target] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.databricks.references import put_in
-from headrace.config.locations import KeyPath, Lines
+from headrace.config.locations import KeyLocations, KeyPath
 from headrace.errors import Problem
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Job:
 
     key: str
     body: dict[str, Any]
-    lines: Lines
+    lines: KeyLocations
     target: str = ""
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyPath, Lines, closest_match, in_words
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
 from headrace.config.model_builder import EXAMPLES, shown
 from headrace.errors import Problem
 
@@ -33,7 +33,7 @@ class Grammar:
     kinds: Mapping[str, Mapping[str, str] | Sequence[str]]
     left: Mapping[str, Sequence[str]] = field(default_factory=dict)  # keys that only the official tool carries out
 
-    def against(self, value: Any, kind: str, lines: Lines, at: KeyPath) -> Iterator[Problem]:
+    def against(self, value: Any, kind: str, lines: KeyLocations, at: KeyPath) -> Iterator[Problem]:
         """What is wrong with a value that should be of a kind."""
         if kind == "anything" or isinstance(value, Unresolved):
             return
@@ -56,7 +56,7 @@ class Grammar:
         else:
             yield from self._named(value, kind, lines, at)
 
-    def _named(self, value: Any, kind: str, lines: Lines, at: KeyPath) -> Iterator[Problem]:
+    def _named(self, value: Any, kind: str, lines: KeyLocations, at: KeyPath) -> Iterator[Problem]:
         known = self.kinds[kind]
         if not isinstance(known, Mapping):
             if value not in known:
@@ -91,6 +91,6 @@ def job_grammar() -> Grammar:
     return Grammar(kinds, {"JobSettings": ("lifecycle",)})
 
 
-def _wrong(message: str, value: Any, lines: Lines, at: KeyPath) -> Problem:
+def _wrong(message: str, value: Any, lines: KeyLocations, at: KeyPath) -> Problem:
     words = f"{in_words(at)}: " if at else ""
     return Problem(lines.where(*at), f"{words}{message}, not {shown(value)}", EXAMPLES[message])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.config.locations import KeyPath, Lines, closest_match, in_words
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -24,7 +24,7 @@ class Unresolved(str):
     """Text with a reference that stands for nothing: told once, and not judged any further."""
 
 
-def put_in(value: Any, known: Mapping[str, Any], lines: Lines, at: KeyPath, problems: list[Problem]) -> Any:
+def put_in(value: Any, known: Mapping[str, Any], lines: KeyLocations, at: KeyPath, problems: list[Problem]) -> Any:
     """The value with its references replaced; one that is the whole text keeps the type of what it stands for."""
     if isinstance(value, dict):
         return {key: put_in(inner, known, lines, (*at, key), problems) for key, inner in value.items()}
@@ -43,7 +43,7 @@ def put_in(value: Any, known: Mapping[str, Any], lines: Lines, at: KeyPath, prob
 
 
 def variables_of(
-    written: Mapping[str, tuple[Any, KeyPath]], known: Mapping[str, Any], lines: Lines, problems: list[Problem]
+    written: Mapping[str, tuple[Any, KeyPath]], known: Mapping[str, Any], lines: KeyLocations, problems: list[Problem]
 ) -> dict[str, Any]:
     """Each variable's value, with the references in it replaced; it is given with the place where it stands."""
     waiting = {f"var.{name}": found for name, found in written.items()}
@@ -75,7 +75,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _unknown(name: str, known: Mapping[str, Any], lines: Lines, at: KeyPath) -> Problem:
+def _unknown(name: str, known: Mapping[str, Any], lines: KeyLocations, at: KeyPath) -> Problem:
     where, words = lines.where(*at), in_words(at)
     if name.startswith("var."):
         variable = name.removeprefix("var.")

@@ -22,7 +22,7 @@ from headrace.config.models.environment import (
     Trigger,
 )
 from headrace.config.models.pipeline import Layer, Pipeline, Read, Rule, Sink, Step, Watermark
-from headrace.config.models.value_types import Setting, milliseconds, on_disk
+from headrace.config.models.value_types import Setting, local_path, milliseconds
 
 __all__ = [
     "Bundle",
@@ -49,6 +49,6 @@ __all__ = [
     "Topic",
     "Trigger",
     "Watermark",
+    "local_path",
     "milliseconds",
-    "on_disk",
 ]

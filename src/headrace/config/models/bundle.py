@@ -9,10 +9,10 @@ from pathlib import Path
 from pydantic import Field
 
 from headrace.config.databricks.job_definitions import Job, Target
-from headrace.config.locations import Lines
+from headrace.config.locations import KeyLocations
 from headrace.config.models.environment import Environment
 from headrace.config.models.pipeline import Pipeline, Step
-from headrace.config.models.value_types import Model, on_disk
+from headrace.config.models.value_types import Model, local_path
 
 
 class Bundle(Model):
@@ -24,7 +24,7 @@ class Bundle(Model):
     environment: Environment
     targets: dict[str, Target] = {}
     jobs: dict[str, tuple[Job, ...]] = Field(default={}, repr=False)  # by target
-    lines: dict[str, Lines] = Field(default={}, exclude=True, repr=False)
+    lines: dict[str, KeyLocations] = Field(default={}, exclude=True, repr=False)
 
     @property
     def directory(self) -> Path:
@@ -32,20 +32,20 @@ class Bundle(Model):
         engine = self.environment.engine
         if engine.kind == "databricks" or (engine.kind == "spark" and engine.releases):
             places = [self.environment.checkpoints, getattr(engine, "releases", None), tempfile.gettempdir()]
-            return next(Path(on_disk(place)) / ".headrace" for place in places if place and on_disk(place))
+            return next(Path(local_path(place)) / ".headrace" for place in places if place and local_path(place))
         return Path(self.root) / ".headrace" / self.environment.name
 
     def where(self, pipeline: str, *path: str | int) -> str:
         """file:line of a key of a pipeline's file."""
-        return self.lines_of(pipeline).where(*path)
+        return self.locations_of(pipeline).where(*path)
 
-    def lines_of(self, pipeline: str) -> Lines:
+    def locations_of(self, pipeline: str) -> KeyLocations:
         """The lines of a pipeline's file."""
         file = f"conf/pipelines/{pipeline}.yml"
-        return self.lines.get(file, Lines(file))
+        return self.lines.get(file, KeyLocations(file))
 
-    def located_steps(self) -> Iterator[tuple[Lines, Step]]:
+    def located_steps(self) -> Iterator[tuple[KeyLocations, Step]]:
         """All steps of all pipelines, each with the lines of its file."""
         for pipeline in self.pipelines.values():
             for step in pipeline.steps.values():
-                yield self.lines_of(pipeline.name), step
+                yield self.locations_of(pipeline.name), step

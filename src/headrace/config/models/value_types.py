@@ -27,7 +27,7 @@ def milliseconds(duration: str) -> int:
     return int(match[1]) * UNITS[match[2]]
 
 
-def on_disk(place: str) -> str:
+def local_path(place: str) -> str:
     """The path of a place on a disk, with or without the `file:` of an address; empty for one in a store."""
     if place.startswith("file:/"):
         return "/" + place.removeprefix("file:").lstrip("/")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.expectation_scope import checks_source_rows
-from headrace.config.models import Environment, FileSource, Read, Source, on_disk
+from headrace.config.models import Environment, FileSource, Read, Source, local_path
 from headrace.errors import DataError, HeadraceError, one_line
 from headrace.expectations import verdict
 from headrace.io.delta.delta_table import table_of
@@ -115,7 +115,7 @@ def _reads_names_exactly(spark: SparkSession, source: FileSource) -> bool:
     """Whether a file name with glob characters is safe; see `_without_glob_names`."""
     is_ours = spark.conf.get("spark.hadoop.fs.file.impl", "") == java_compiler.LOCAL_FILES
     recursive = str(source.options.get("recursiveFileLookup", "")).lower() == "true"  # lists each file once
-    return recursive or (is_ours and bool(on_disk(source.path)))
+    return recursive or (is_ours and bool(local_path(source.path)))
 
 
 def _without_glob_names(frame: DataFrame) -> DataFrame:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from headrace.testing.workspace.http_messages import Document
-from headrace.testing.workspace.workspace_paths import on_disk
+from headrace.testing.workspace.workspace_paths import local_path
 
 CONF = "conf"  # the parameter that names a bundle, and the directory in it that holds the configuration
 
@@ -34,19 +34,19 @@ class Places:
         """Unpacks wheels of the workspace or of a volume, one over the other."""
         site.mkdir(parents=True)
         for library in libraries:
-            with zipfile.ZipFile(on_disk(library, self._store)) as wheel:
+            with zipfile.ZipFile(local_path(library, self._store)) as wheel:
                 wheel.extractall(site)
 
     def parameters(self, given: Mapping[str, str], directory: Path) -> dict[str, str]:
         """A task's parameters with paths of this machine; the configuration that `conf` names is moved."""
-        moved = {name: on_disk(str(value), self._store) for name, value in given.items()}
+        moved = {name: local_path(str(value), self._store) for name, value in given.items()}
         if CONF in given:
             moved[CONF] = str(self._move_bundle(Path(moved[CONF]), directory / "bundle"))
         return moved
 
     def texts(self, given: Iterable[str]) -> list[str]:
         """Parameters without names, with paths of this machine."""
-        return [on_disk(str(text), self._store) for text in given]
+        return [local_path(str(text), self._store) for text in given]
 
     def _move_bundle(self, given: Path, to: Path) -> Path:
         """Copies the bundle around a directory, with each environment's places in the store."""
@@ -72,4 +72,4 @@ class Places:
             return {key: self._texts(part) for key, part in value.items()}
         if isinstance(value, list):
             return [self._texts(part) for part in value]
-        return on_disk(value, self._store) if isinstance(value, str) else value
+        return local_path(value, self._store) if isinstance(value, str) else value

@@ -31,7 +31,7 @@ def object_id(names: list[str]) -> int:
     return int.from_bytes(hashlib.sha256("/".join(names).encode()).digest()[:6])
 
 
-def on_disk(text: str, store: Path) -> str:
+def local_path(text: str, store: Path) -> str:
     """A text that is a path of the workspace or of a volume, as a path on this machine; any other as it is."""
     head = text.removeprefix("dbfs:").split("/", 2)[:2]
     if head in (["", WORKSPACE], ["", VOLUMES]):
