@@ -106,7 +106,7 @@ def test_a_signal_ends_it_as_a_signal(hanging, monkeypatch):
 def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
     monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
     stopping = threading.Event()
-    stop_at_batch_end = supervisor.QuerySupervisor._stop_at_batch_end
+    stop_at_batch_end = supervisor.QuerySupervisor._stop_between_batches
 
     def stop(of, ready, query):
         stopping.set()
@@ -122,7 +122,7 @@ def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
         before(*given)
 
     monkeypatch.setattr(follow_loop, "follow", follow_with_news)
-    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_at_batch_end", stop)
+    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_between_batches", stop)
     thread = when_the_batch_has_begun(hanging, signal_twice)
     with pytest.raises(Interrupted, match="step 'held' was ended in batch 0; the next run repeats it"):
         run(hanging, grace="1 hour", follow=follow)

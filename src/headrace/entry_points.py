@@ -56,10 +56,10 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     short = runner.is_short(bundle, given.pipeline, only, follow=False, once=False)
     static_checks.require_functions(bundle)
     with (
-        runner.announce_run(bundle, given.pipeline, watch=_print_event) as start,
+        runner.announce_run(bundle, given.pipeline, watch=_print_event) as announced,
         session.bundle_session(bundle, name=given.pipeline, short=short, record=short) as spark,
     ):
-        runner.run(spark, bundle, given.pipeline, start=start, only=only)
+        runner.run(spark, bundle, given.pipeline, announced=announced, only=only)
 
 
 def _print_event(event: Event) -> None:

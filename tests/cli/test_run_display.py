@@ -25,7 +25,7 @@ def event(what: str, step: str = "", **more: object) -> Event:
 WATERMARK = "2026-01-01T02:58:12.000Z"
 EVENTS = [
     event("run started"),
-    event("batch", "land", batch=0, rows=10, milliseconds=40, rows_per_second=250.0, refused={"malformed": 2}),
+    event("batch", "land", batch=0, rows=10, milliseconds=40, rows_per_second=250.0, quarantined={"malformed": 2}),
     event(
         "batch",
         "land",

@@ -78,7 +78,7 @@ def test_on_fail_says_what_becomes_of_a_row(rows):
     ]
     said = {row["id"]: row[verdict.VERDICT] for row in verdict.check_result_rows(rows, rules).collect()}
     assert said.pop("ab") is None
-    kinds = {id_: (v.bad, v.refused, v.dropped, v.warned) for id_, v in said.items()}
+    kinds = {id_: (v.bad, v.quarantined, v.dropped, v.warned) for id_, v in said.items()}
     assert kinds == {
         "a\nb": (True, ["one_of id"], [], ["between x 0 and 1"]),
         "ab\n": (True, ["one_of id"], ["between n 0 and 5"], []),
@@ -101,7 +101,7 @@ def test_stop_ends_the_query_and_names_the_rule(rows):
 def test_stop_does_not_stop_at_a_malformed_row(spark):
     frame = arrivals(spark, ("x", 0, True))
     (row,) = verdict.check_source_rows(frame, Read(source="s", expect=[Rule(not_null=["n"], on_fail="stop")])).collect()
-    assert row[verdict.VERDICT].refused == ["malformed"]
+    assert row[verdict.VERDICT].quarantined == ["malformed"]
 
 
 def arrivals(spark, *rows):
@@ -132,7 +132,7 @@ def test_arrivals_have_event_times_that_can_be(spark):
     rows = verdict.judge_arrivals(frame, read).collect()
     assert rows[0].asDict().keys() == {"id", "n", "at", verdict.VERDICT}
     said = {row["id"]: row[verdict.VERDICT] for row in rows}
-    assert {id_: verdict.refused for id_, verdict in said.items() if verdict} == {
+    assert {id_: verdict.quarantined for id_, verdict in said.items() if verdict} == {
         "too late": ["event time in the future"],
         "missing": ["event time missing"],
         "malformed": ["malformed"],

@@ -31,7 +31,7 @@ def test_a_batch_is_told_with_all_its_counts(ran):
     land = [event for event in run.events if event.step == "land" and event.rows]
     assert [event.rows for event in land] == [5, 1, 3]
     assert [event.batch for event in land] == [0, 1, 2]
-    assert land[0].refused == {"malformed": 1}
+    assert land[0].quarantined == {"malformed": 1}
     assert run.total("land", "duplicates") == 1
     assert run.total("land", "late") == 1  # minute 1, once the watermark stands at 7
     assert all(event.milliseconds > 0 and event.rows_per_second > 0 for event in land)
@@ -91,7 +91,7 @@ def test_queries_of_others_are_not_recorded(recorder, tmp_path):
 
 
 def test_a_line_that_was_cut_off_costs_no_other(recorder, tmp_path):
-    recorder.say("run started")
+    recorder.record("run started")
     file = events_file(tmp_path, "p")
     with file.open("a") as lines:
         lines.write('{"what": "batch", "at": "20')  # the process was killed here
@@ -102,7 +102,7 @@ def test_a_line_that_was_cut_off_costs_no_other(recorder, tmp_path):
 
 
 def test_lines_of_another_version_are_read_as_far_as_they_are_known(recorder, tmp_path):
-    recorder.say("run started")
+    recorder.record("run started")
     file = events_file(tmp_path, "p")
     line = json.loads(file.read_text()) | {"colour": "red"}
     file.write_text(json.dumps(line) + "\n")
@@ -131,6 +131,6 @@ def test_a_batch_in_words():
     event = Event("batch", "now", "p", "r", 1, "s", batch=2, rows=10, milliseconds=40)
     assert format_batch(event) == "s: batch 2, 10 rows in 40 ms"
     full = Event(
-        "batch", "now", "p", "r", 1, "s", 2, 10, 1.0, 40, 3, "w", 4, late=5, duplicates=6, refused={"a": 1, "b": 2}
+        "batch", "now", "p", "r", 1, "s", 2, 10, 1.0, 40, 3, "w", 4, late=5, duplicates=6, quarantined={"a": 1, "b": 2}
     )
     assert format_batch(full) == "s: batch 2, 10 rows in 40 ms, 3 behind, 4 in state, 5 late, 6 duplicates, 3 refused"

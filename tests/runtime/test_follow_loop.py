@@ -32,7 +32,7 @@ STATIC = Read(table="also", static=True)
 )
 def test_a_step_has_news_when_one_of_its_streams_may_have_moved(reads, moved, news):
     step = Step(name="s", layer="silver", reads={f"r{at}": read for at, read in enumerate(reads)}, writes=[Sink()])
-    ready = PreparedStep(step, writer=None, schema=None, judged=False, native=True)
+    ready = PreparedStep(step, writer=None, schema=None, has_verdicts=False, native=True)
     assert follow_loop.may_have_input(ready, {"ours", "also"}, moved) is news
 
 

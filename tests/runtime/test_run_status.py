@@ -25,7 +25,7 @@ from headrace.runtime.stop_run import stop_run
 def record(directory, *whats):
     recorder = Recorder(events_file(directory, "p"), "p", lambda event: None)
     for what in whats:
-        recorder.say(*what)
+        recorder.record(*what)
 
 
 def test_a_pipeline_that_never_ran(tmp_path):
@@ -39,13 +39,13 @@ def test_a_run_that_goes_on_for_long_is_still_known(tmp_path, monkeypatch):
     """The oldest events go, but what is the last of the run and of each step."""
     monkeypatch.setattr(events, "ROTATE_AT", 2500)
     recorder = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
-    recorder.say("run started")
+    recorder.record("run started")
     (begun,) = events.read_events(tmp_path, "p")
     report = {"runId": "r", "timestamp": "now", "numInputRows": 10, "sources": [], "stateOperators": []}
     for step in ("quiet", "busy"):
         recorder.expect(f"p.{step}", step, str(tmp_path))
     recorder.batch({**report, "name": "p.quiet", "batchId": 0})
-    recorder.say("step failed", "broken", "no disk")
+    recorder.record("step failed", "broken", "no disk")
     for number in range(30):
         recorder.batch({**report, "name": "p.busy", "batchId": number})
     status = status_of(tmp_path, "p", ["quiet", "broken", "busy"])
@@ -73,7 +73,7 @@ def test_a_run_that_ended_and_what_its_steps_did(ran):
     status = status_of(run.bundle.directory, "flow", ["land", "count", "new"])
     assert status.run == f"run ended at {run.events[-1].at}"
     land, count, new = status.steps
-    assert (land.rows, land.late, land.duplicates, land.refused) == (9, 1, 1, {"malformed": 1})
+    assert (land.rows, land.late, land.duplicates, land.quarantined) == (9, 1, 1, {"malformed": 1})
     assert land.batches == sum(event.step == "land" for event in run.events)
     assert (count.watermark, count.state_rows) == ("2026-01-01T12:09:00.000Z", 2)
     assert (new.batches, new.failure) == (0, "")

@@ -157,11 +157,11 @@ def failing_at_the_end(rows):
 
 
 def test_a_batch_that_fails_while_the_run_waits_for_its_end_is_told(flow, monkeypatch):
-    def stop_at_batch_end(of, ready, query, before=supervisor.QuerySupervisor._stop_at_batch_end):
+    def stop_at_batch_end(of, ready, query, before=supervisor.QuerySupervisor._stop_between_batches):
         AWAITED.set()
         before(of, ready, query)
 
-    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_at_batch_end", stop_at_batch_end)
+    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_between_batches", stop_at_batch_end)
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps(f"""
@@ -319,7 +319,7 @@ def held(rows, /):
 
 
 def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
-    asked, stop_at_batch_end = threading.Event(), supervisor.QuerySupervisor._stop_at_batch_end
+    asked, stop_at_batch_end = threading.Event(), supervisor.QuerySupervisor._stop_between_batches
     spark = flow.directory / "checkpoints" / "flow" / "lines" / "1" / "spark"
     committed_when_stopped = []
 
@@ -344,7 +344,7 @@ def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
         asked.wait(60)
         GATE.set()
 
-    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_at_batch_end", stop)
+    monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_between_batches", stop)
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps(f"""

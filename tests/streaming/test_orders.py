@@ -112,7 +112,7 @@ def test_nothing_vanishes(
 def test_refusals_are_counted_per_rule(done: PipelineRun, tables: duckdb.DuckDBPyConnection) -> None:
     counted: Counter[str] = Counter()
     for event in done.events:
-        counted.update(event.refused)
+        counted.update(event.quarantined)
     written = tables.execute("SELECT unnest(reasons) AS reason, count(*) FROM bronze_orders_quarantine GROUP BY 1")
     assert counted == dict(written.fetchall())
     assert len(counted) >= 4

@@ -116,7 +116,7 @@ def stop(
         pipeline_steps(bundle, job)  # a pipeline that is not there is told here
         if click.get_current_context().get_parameter_source("drain") is ParameterSource.DEFAULT:
             drain += milliseconds(bundle.environment.stop_grace) / 1000  # then the run ends by itself
-        stop_run(bundle, job, within=drain, say=click.echo)
+        stop_run(bundle, job, within=drain, report=click.echo)
         return
     stop_job(job, _place(start, environment), Limits(drain, within), break_lock=break_lock, say=click.echo)
 

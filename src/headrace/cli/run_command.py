@@ -48,4 +48,4 @@ def run(
         session.bundle_session(bundle, name=pipeline, short=short, record=short) as spark,
     ):
         live.ready()
-        runner.run(spark, bundle, pipeline, start=announced, only=only, follow=follow, once=once)
+        runner.run(spark, bundle, pipeline, announced=announced, only=only, follow=follow, once=once)

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import click
 
 from headrace.config.models import Bundle
-from headrace.runtime.events import Event, format_batch
+from headrace.runtime.events import Event, format_batch, format_lag
 
-COUNTED = ("rows", "late", "duplicates", "refused", "dropped")
-COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "behind", "watermark", "state")  # 80 wide with long step names
+COUNTED = ("rows", "late", "duplicates", "quarantined", "dropped")
+COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "lag", "watermark", "state")  # 80 wide with long step names
 
 
 class Live:
@@ -88,7 +88,7 @@ class Live:
                 str(self._totals[step]["rows"]),
                 f"{event.rows_per_second:.0f}",
                 str(event.milliseconds),
-                "" if event.behind is None else str(event.behind),
+                format_lag(event.lag),
                 (event.watermark or "").partition(".")[0].replace("T", " "),
                 str(event.state_rows or ""),
             )

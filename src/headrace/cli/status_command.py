@@ -46,18 +46,20 @@ def status(pipeline: str, environment: str, values: dict[str, str], start: Path,
 
 
 def _told(step: StepStatus) -> Iterator[str]:
+    from headrace.runtime.events import format_lag
+
     yield f"{step.batches} batches"
     yield f"{step.rows} rows"
     yield f"last at {step.at or 'never'}"
     if step.at:
         yield f"in {step.milliseconds} ms, {step.rows_per_second:g} rows/s"
-    if step.behind:
-        yield f"{step.behind} behind"
+    if any(step.lag.values()):
+        yield f"lag {format_lag(step.lag)}"
     if step.watermark:
         yield f"watermark {step.watermark}"
     yield f"{step.state_rows} in state"
     yield f"{step.late} late"
     yield f"{step.duplicates} duplicates"
-    for kind in ("refused", "dropped", "warned"):
+    for kind in ("quarantined", "dropped", "warned"):
         for rule, count in getattr(step, kind).items():
             yield f"{count} {kind}: {rule}"

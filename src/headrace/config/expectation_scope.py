@@ -24,6 +24,11 @@ def can_judge(step: Step) -> bool:
     return len(streams) == 1 and (step.transform in (None, DEDUPLICATE) or step.row_wise)
 
 
+def deduplicates(step: Step) -> bool:
+    """Return whether the transform removes duplicates by the setting `keys`."""
+    return step.transform == DEDUPLICATE
+
+
 def has_quarantine(step: Step, environment: Environment) -> bool:
     """Whether the step puts refused rows aside, beside the table that it writes."""
     rules = [*step.expect, *(rule for read in step.reads.values() for rule in read.expect)]

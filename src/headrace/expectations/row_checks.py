@@ -1,8 +1,8 @@
-"""What the rules of `expect` ask of a row, and whether rows can be asked that."""
+"""Turn the rules of `expect` into columns that are true for rows that fail."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,106 +18,140 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowCheck:
-    """One question asked of each row; `failed` is true for a row that does not pass."""
+    """A check of single rows: `failed` is true for a row that does not pass."""
 
     name: str
     failed: Column
     on_fail: str = "quarantine"
 
 
+@dataclass(frozen=True)
+class ExpectationKind:
+    """A kind of rule, by the functions that take its value in `expect`."""
+
+    names: Callable[[Any], list[str]]  # one for each check
+    failed: Callable[[Any], list[Column]]  # in the same order
+    columns: Callable[[Any], Iterable[str]] = tuple  # that the rows must have
+
+
 def row_checks(rules: Iterable[Rule]) -> list[RowCheck]:
-    """The tests that the `expect` entries ask for."""
-    return [test for rule in rules for test in _row_checks(rule)]
+    """Return the checks that the rules ask for."""
+    from pyspark.sql import functions as F
+
+    # Only not_null fails on null: coalesce turns an unknown result into "passed".
+    return [
+        RowCheck(name, F.coalesce(failed, F.lit(False)), rule.on_fail)
+        for rule in rules
+        for kind, value in _kinds_of(rule)
+        for name, failed in zip(kind.names(value), kind.failed(value), strict=True)
+    ]
 
 
 def check_names(rules: Iterable[Rule]) -> list[str]:
-    """The names of those tests."""
-    return [name for rule in rules for name in _check_names(rule)]
+    """Return the names of the checks that the rules ask for."""
+    return [name for rule in rules for kind, value in _kinds_of(rule) for name in kind.names(value)]
 
 
-def rule_columns(rules: Iterable[Rule]) -> Iterator[str]:
-    """The columns that the rules name."""
-    for rule in rules:
-        for named in (rule.not_null, rule.between, rule.one_of, rule.matches):
-            yield from named or ()
+def rule_columns(rules: Iterable[Rule]) -> list[str]:
+    """Return the columns that the rules name."""
+    return [column for rule in rules for kind, value in _kinds_of(rule) for column in kind.columns(value)]
 
 
 def require_compatible_values(frame: DataFrame, rules: Iterable[Rule]) -> None:
-    """Raises what would fail in a batch: values of another kind than their column, patterns that Java cannot read."""
+    """Raise ConfigurationError for rules that would fail in a batch: values of another type, invalid patterns."""
     problems: list[Problem] = []
     for rule in rules:
-        for kind, chosen in (("between", rule.between), ("one_of", rule.one_of)):
-            for column, values in (chosen or {}).items():
+        for kind, columns in (("between", rule.between), ("one_of", rule.one_of)):
+            for column, values in (columns or {}).items():
                 with configuration_errors("expect"):
                     (field,) = frame.select(column).schema.fields
-                if wrong := _incompatible_value(field.dataType, values):
-                    message = f"{kind} compares {column!r}, which is {field.dataType.simpleString()}, with {wrong[0]!r}"
-                    problems.append(Problem("", message, f"write {wrong[1]}, or cast the column in a transform"))
+                if incompatible := _incompatible_value(field.dataType, values):
+                    value, instead = incompatible
+                    message = f"{kind} compares {column!r}, which is {field.dataType.simpleString()}, with {value!r}"
+                    problems.append(Problem("", message, f"write {instead}, or cast the column in a transform"))
         for column, pattern in (rule.matches or {}).items():
-            if said := _pattern_error(frame, pattern):
-                fix = "write it as Java's regular expressions are written"
-                problems.append(Problem("", f"matches {column!r}: {pattern!r} cannot be read: {said}", fix))
+            if error := _pattern_error(frame, pattern):
+                fix = "write a regular expression as Java reads it"
+                problems.append(Problem("", f"matches {column!r}: {pattern!r} cannot be read: {error}", fix))
     if problems:
         raise ConfigurationError.of(problems)
 
 
-def _check_names(rule: Rule) -> list[str]:
-    if rule.not_null is not None:
-        return [f"not_null {column}" for column in rule.not_null]
-    if rule.between is not None:
-        return [f"between {column} {low} and {high}" for column, (low, high) in rule.between.items()]
-    if rule.one_of is not None:
-        return [f"one_of {column}" for column in rule.one_of]
-    if rule.matches is not None:
-        return [f"matches {column}" for column in rule.matches]
-    assert rule.rule is not None
-    return [f"rule {rule.rule.rpartition(':')[2]}"]
+def _kinds_of(rule: Rule) -> Iterator[tuple[ExpectationKind, Any]]:
+    for name, kind in EXPECTATIONS.items():
+        value = getattr(rule, name)
+        if value is not None:
+            yield kind, value
 
 
-def _row_checks(rule: Rule) -> list[RowCheck]:
-    from pyspark.sql import Column
+def _is_null(columns: Iterable[str]) -> list[Column]:
     from pyspark.sql import functions as F
 
-    if rule.not_null is not None:
-        failed = [F.col(column).isNull() for column in rule.not_null]
-    elif rule.between is not None:
-        failed = [~F.col(column).between(low, high) for column, (low, high) in rule.between.items()]
-    elif rule.one_of is not None:
-        # Of a null among them Spark would make that no row ever fails.
-        named = {column: [value for value in values if value is not None] for column, values in rule.one_of.items()}
-        failed = [~F.col(column).isin(*values) for column, values in named.items()]
-    elif rule.matches is not None:
-        # Java's $ also stands before a last line break.
-        failed = [~F.col(column).rlike(rf"\A(?:{pattern})\z") for column, pattern in rule.matches.items()]
-    else:
-        assert rule.rule is not None
-        passed = resolve(rule.rule)()
-        if not isinstance(passed, Column):
-            raise ConfigurationError(
-                f"rule {rule.rule} returned a {type(passed).__name__}",
-                fix="return a Column that is true for a good row",
-            )
-        failed = [~passed]
-    # Only not_null fails on null: an unknown answer is no failure.
-    return [
-        RowCheck(name, F.coalesce(test, F.lit(False)), rule.on_fail)
-        for name, test in zip(_check_names(rule), failed, strict=True)
-    ]
+    return [F.col(column).isNull() for column in columns]
 
 
-def _incompatible_value(column: DataType, values: Iterable[Any]) -> tuple[Any, str] | None:
-    """A value that Spark would cast the column to row by row, and fail; what to write instead."""
+def _is_outside(limits: dict[str, tuple[Any, Any]]) -> list[Column]:
+    from pyspark.sql import functions as F
+
+    return [~F.col(column).between(low, high) for column, (low, high) in limits.items()]
+
+
+def _is_not_in(choices: dict[str, Iterable[Any]]) -> list[Column]:
+    from pyspark.sql import functions as F
+
+    # With a null in the list, `isin` never returns false.
+    values = {column: [value for value in choice if value is not None] for column, choice in choices.items()}
+    return [~F.col(column).isin(*choice) for column, choice in values.items()]
+
+
+def _does_not_match(patterns: dict[str, str]) -> list[Column]:
+    from pyspark.sql import functions as F
+
+    # In Java, $ also matches before a final line break; \z does not.
+    return [~F.col(column).rlike(rf"\A(?:{pattern})\z") for column, pattern in patterns.items()]
+
+
+def _does_not_pass(path: str) -> list[Column]:
+    from pyspark.sql import Column
+
+    passed = resolve(path)()
+    if not isinstance(passed, Column):
+        raise ConfigurationError(
+            f"rule {path} returned a {type(passed).__name__}", fix="return a Column that is true for a good row"
+        )
+    return [~passed]
+
+
+def _named(prefix: str) -> Callable[[Iterable[str]], list[str]]:
+    return lambda columns: [f"{prefix} {column}" for column in columns]
+
+
+EXPECTATIONS: dict[str, ExpectationKind] = {
+    "not_null": ExpectationKind(_named("not_null"), _is_null, tuple),
+    "between": ExpectationKind(
+        lambda limits: [f"between {column} {low} and {high}" for column, (low, high) in limits.items()],
+        _is_outside,
+        tuple,
+    ),
+    "one_of": ExpectationKind(_named("one_of"), _is_not_in, tuple),
+    "matches": ExpectationKind(_named("matches"), _does_not_match, tuple),
+    "rule": ExpectationKind(lambda path: [f"rule {path.rpartition(':')[2]}"], _does_not_pass, lambda path: ()),
+}
+
+
+def _incompatible_value(column_type: DataType, values: Iterable[Any]) -> tuple[Any, str] | None:
+    """Return a value that Spark would cast the column to and fail, and what to write instead."""
     from pyspark.sql.types import NumericType, StringType
 
-    for kind, cast, instead in ((StringType, (int, float), "text, in quotes"), (NumericType, str, "numbers")):
-        wrong = [value for value in values if isinstance(column, kind) and isinstance(value, cast)]
-        if wrong:
-            return wrong[0], instead
+    for kind, cast_to, instead in ((StringType, (int, float), "text, in quotes"), (NumericType, str, "numbers")):
+        incompatible = [value for value in values if isinstance(column_type, kind) and isinstance(value, cast_to)]
+        if incompatible:
+            return incompatible[0], instead
     return None
 
 
 def _pattern_error(frame: DataFrame, pattern: str) -> str:
-    """What Java says of a pattern that is none; nothing where there is no way to Java."""
+    """Return Java's error for an invalid pattern; empty if it is valid, or on Spark Connect."""
     jvm = getattr(frame.sparkSession, "_jvm", None)
     try:
         if jvm is not None:

@@ -1,7 +1,7 @@
-"""Judges rows: which are refused and why, which are dropped, which only get a remark.
+"""Check rows, and carry the result along with each row.
 
-A judged row carries one column, `_headrace`: null for a row that nothing was said of, else what was said, the raw
-record and where it came from. Refused rows keep no event time, so that they can never move a watermark.
+A checked row has a column `_headrace`, the verdict: null for a row that passed everything, otherwise the names of the
+failed checks, the raw record and its position. Bad rows keep no event time, so they can never move a watermark.
 """
 
 from __future__ import annotations
@@ -10,13 +10,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.config.models import Read, Rule, Step, milliseconds
-from headrace.expectations.row_checks import RowCheck, check_names, require_compatible_values, row_checks, rule_columns
+from headrace.expectations.row_checks import (
+    RowCheck,
+    check_names,
+    require_compatible_values,
+    row_checks,
+    rule_columns,
+)
 from headrace.spark.columns import quote_name, require_columns
 from headrace.spark.spark_errors import configuration_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+# Columns of rows from a source, next to the source's own columns.
 RAW, POSITION, MALFORMED = "_headrace_raw", "_headrace_position", "_headrace_malformed"
 SOURCE_COLUMNS = (RAW, POSITION, MALFORMED)
 VERDICT = "_headrace"
@@ -24,33 +31,33 @@ BAD_ROW_KEY = "_headrace_unique"
 
 
 def check_source_rows(frame: DataFrame, read: Read) -> DataFrame:
-    """Judges rows of an outside source; what it adds is only the verdict."""
+    """Return the rows of a source with their verdict, instead of the columns about the raw record."""
     from pyspark.sql import functions as F
 
-    own = frame.drop(*SOURCE_COLUMNS)
+    data = frame.drop(*SOURCE_COLUMNS)
 
-    def arrival(name: str, otherwise: Column) -> Column:
-        return F.col(name) if name in frame.columns else otherwise
+    def source_column(name: str, default: Column) -> Column:
+        return F.col(name) if name in frame.columns else default
 
-    require_columns(own, "the watermark", [read.watermark.column] if read.watermark else [])
-    require_columns(own, "expect", rule_columns(read.expect))
+    require_columns(data, "the watermark", [read.watermark.column] if read.watermark else [])
+    require_columns(data, "expect", rule_columns(read.expect))
     require_compatible_values(frame, read.expect)
     with configuration_errors("expect"):
-        judged = _add_verdict(
+        checked = _add_verdict(
             frame,
             [*_event_time_checks(read), *row_checks(read.expect)],
-            raw=arrival(RAW, F.to_json(F.struct(*map(quote_name, own.columns)))),
-            position=arrival(POSITION, F.lit(None).cast("string")),
-            malformed=arrival(MALFORMED, F.lit(False)),
+            raw=source_column(RAW, F.to_json(F.struct(*map(quote_name, data.columns)))),
+            position=source_column(POSITION, F.lit(None).cast("string")),
+            malformed=source_column(MALFORMED, F.lit(False)),
         )
     if read.watermark is not None:
-        time = read.watermark.column
-        judged = judged.withColumn(time, F.when(~is_bad(), F.col(time)))
-    return judged.select(*map(quote_name, own.columns), VERDICT)
+        event_time = read.watermark.column
+        checked = checked.withColumn(event_time, F.when(~is_bad(), F.col(event_time)))
+    return checked.select(*map(quote_name, data.columns), VERDICT)
 
 
 def check_result_rows(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """Judges the rows that a step is about to write."""
+    """Return the rows that a step is about to write, with their verdict if there are rules."""
     from pyspark.sql import functions as F
 
     if not rules:
@@ -64,26 +71,26 @@ def check_result_rows(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
 
 def is_bad() -> Column:
-    """True for a row that must not reach the table."""
+    """Return a column that is true for rows that must not reach the table."""
     from pyspark.sql import functions as F
 
     return F.coalesce(F.col(f"{VERDICT}.bad"), F.lit(False))
 
 
 def key_bad_rows(frame: DataFrame) -> DataFrame:
-    """Gives each bad row a key of its own, so that deduplication passes it on."""
+    """Give each bad row a unique key. Deduplication by this key too never drops a bad row."""
     from pyspark.sql import functions as F
 
     return frame.withColumn(BAD_ROW_KEY, F.when(is_bad(), F.reflect(F.lit("java.util.UUID"), F.lit("randomUUID"))))
 
 
 def has_verdict(frame: DataFrame) -> bool:
-    """Whether the rows carry a verdict."""
+    """Return whether the rows carry a verdict."""
     return VERDICT in frame.columns
 
 
 def rule_names(step: Step) -> list[str]:
-    """The names under which a step's refusals can be counted."""
+    """Return the names of all checks of a step, under which its failed rows are counted."""
     rules = [rule for read in step.reads.values() for rule in read.expect] + list(step.expect)
     return ["malformed", "event time missing", "event time in the future", *check_names(rules)]
 
@@ -93,41 +100,40 @@ def _event_time_checks(read: Read) -> list[RowCheck]:
 
     if read.watermark is None:
         return []
-    time = F.col(read.watermark.column)
+    event_time = F.col(read.watermark.column)
     limit = F.current_timestamp() + F.make_dt_interval(secs=F.lit(milliseconds(read.max_future) / 1000))
     return [
-        RowCheck("event time missing", time.isNull()),
-        RowCheck("event time in the future", F.struct(time) > F.struct(limit)),
+        RowCheck("event time missing", event_time.isNull()),
+        RowCheck("event time in the future", F.struct(event_time) > F.struct(limit)),
     ]
 
 
 def _add_verdict(
-    frame: DataFrame, tests: list[RowCheck], *, raw: Column, position: Column, malformed: Column
+    frame: DataFrame, checks: list[RowCheck], *, raw: Column, position: Column, malformed: Column
 ) -> DataFrame:
     from pyspark.sql import functions as F
 
-    def failed_names(on_fail: str, *, also: Column | None = None) -> Column:
-        found = [F.when(test.failed, F.lit(test.name)) for test in tests if test.on_fail == on_fail]
-        names = F.array_compact(F.array(*found)) if found else F.array().cast("array<string>")
-        # A malformed record's fields mean nothing: it has that one reason.
-        return F.when(malformed, also if also is not None else F.array().cast("array<string>")).otherwise(names)
+    no_names = F.array().cast("array<string>")
 
-    stops = [test for test in tests if test.on_fail == "stop"]
-    for test in stops:
-        told = F.concat(F.lit(f"{test.name} failed, and its on_fail is stop: "), raw)
-        stop = F.when(~malformed & test.failed, F.raise_error(told).cast("boolean")).otherwise(F.lit(True))
+    def failed_names(on_fail: str, *, if_malformed: Column = no_names) -> Column:
+        names = [F.when(check.failed, F.lit(check.name)) for check in checks if check.on_fail == on_fail]
+        # The fields of a malformed record mean nothing, so it gets no other reason.
+        return F.when(malformed, if_malformed).otherwise(F.array_compact(F.array(*names)) if names else no_names)
+
+    for check in (check for check in checks if check.on_fail == "stop"):
+        message = F.concat(F.lit(f"{check.name} failed, and its on_fail is stop: "), raw)
+        stop = F.when(~malformed & check.failed, F.raise_error(message).cast("boolean")).otherwise(F.lit(True))
         frame = frame.where(stop)
-    said = [test for test in tests if test.on_fail != "stop"]
-    anything, bad = malformed, malformed
-    for test in said:
-        anything = anything | test.failed
-        bad = bad if test.on_fail == "warn" else bad | test.failed
+    failed, bad = malformed, malformed
+    for check in (check for check in checks if check.on_fail != "stop"):
+        failed = failed | check.failed
+        bad = bad if check.on_fail == "warn" else bad | check.failed
     verdict = F.struct(
         bad.alias("bad"),
-        failed_names("quarantine", also=F.array(F.lit("malformed"))).alias("refused"),
+        failed_names("quarantine", if_malformed=F.array(F.lit("malformed"))).alias("quarantined"),
         failed_names("drop").alias("dropped"),
         failed_names("warn").alias("warned"),
         raw.alias("raw"),
         position.alias("position"),
     )
-    return frame.withColumn(VERDICT, F.when(anything, verdict))
+    return frame.withColumn(VERDICT, F.when(failed, verdict))

@@ -1,4 +1,4 @@
-"""Fetches secrets when a run starts; they are never written to a file, a log or a plan."""
+"""Fetch secrets when a run starts. They are never written to a file, a log or a plan."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from headrace.errors import SetupError
 
 
 def fetch(value: str | Secret) -> str:
-    """The secret's text: from Databricks where that is, else from the environment variable named after it."""
+    """Return the secret: on Databricks from its scope, elsewhere from the environment variable named after it."""
     if isinstance(value, str):
         return value
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
         return _from_scope(*value.secret.split("/", 1))
     variable = "HEADRACE_SECRET_" + re.sub(r"\W", "_", value.secret).upper()
     if variable not in os.environ:
-        raise SetupError(f"secret {value.secret!r} is not there", fix=f"set the environment variable {variable}")
+        raise SetupError(f"secret {value.secret!r} is not set", fix=f"set the environment variable {variable}")
     return os.environ[variable]
 
 
 def kafka_options(security: Security | None) -> dict[str, str]:
-    """Spark's options for logging in to Kafka."""
+    """Return Spark's options for authentication with Kafka."""
     if security is None:
         return {}
     shaded = "kafkashaded." if "DATABRICKS_RUNTIME_VERSION" in os.environ else ""

@@ -23,6 +23,7 @@ METADATA_KEY = "spark.watermarkDelayMs"
 MARKED = re.compile(r"-T\d+ms")  # how plans print a column that has a watermark (4.2.0)
 WINDOWED = re.compile(r"precisetimestampconversion\((?:\w+\()?(\w+)#")  # how they print the time of a window
 EXAMPLE_DELAY = "10 minutes"
+EVENT_TIME_METRICS = "headrace_event_time_"  # followed by the name of the input
 
 
 def without_watermark(frame: DataFrame) -> DataFrame:
@@ -39,6 +40,23 @@ def without_watermark(frame: DataFrame) -> DataFrame:
         metadata = {key: value for key, value in field.metadata.items() if key != METADATA_KEY}
         columns.append(column.alias(field.name, metadata=metadata))
     return frame.select(*columns)
+
+
+def observe_event_times(inputs: Mapping[str, DataFrame], step: Step) -> dict[str, DataFrame]:
+    """Return the inputs, those with a watermark with metrics of their oldest and newest event times.
+
+    Only if there are several: Spark reports the event times of a query with one watermark itself.
+    """
+    from pyspark.sql import functions as F
+
+    columns = {name: read.watermark.column for name, read in step.reads.items() if read.watermark}
+    if len(columns) < 2:
+        return dict(inputs)
+    observed = dict(inputs)
+    for name, column in columns.items():
+        times = [F.min(column).cast("string").alias("oldest"), F.max(column).cast("string").alias("newest")]
+        observed[name] = inputs[name].observe(EVENT_TIME_METRICS + name, *times)
+    return observed
 
 
 def missing_watermark(step: Step, inputs: Mapping[str, DataFrame], plan: str) -> str:
@@ -62,29 +80,29 @@ def unbounded_state(frame: DataFrame, step: Step) -> list[str]:
     frame_in_jvm: Any = getattr(frame, "_jdf", None)
     if frame_in_jvm is None:
         return []
-    found: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     for node in _nodes(frame_in_jvm.queryExecution().analyzed()):
         name = node.nodeName()
         if name == "Deduplicate" and node.isStreaming() and not _has_watermark(node.keys()):
-            found["dropDuplicates without the watermark's column among its columns keeps every key"] = None
+            reasons["dropDuplicates without the watermark's column among its columns keeps every key"] = None
         elif name == "Aggregate" and node.isStreaming() and node.groupingExpressions().nonEmpty():
             if step.output == "complete":
-                found["output: complete keeps every group"] = None
+                reasons["output: complete keeps every group"] = None
             elif not _has_watermark(node.groupingExpressions()):
-                found["an aggregation that does not group by the watermark's column keeps every group"] = None
+                reasons["an aggregation that does not group by the watermark's column keeps every group"] = None
         elif name == "Join" and node.left().isStreaming() and node.right().isStreaming():
             output = [node.left().output(), node.right().output()]
             if not any(_has_watermark(columns) for columns in output):
-                found["a join of two streams without a watermark keeps every row"] = None
-    return [f"the state grows for ever: {reason}" for reason in found]
+                reasons["a join of two streams without a watermark keeps every row"] = None
+    return [f"the state grows for ever: {reason}" for reason in reasons]
 
 
 def _likely_column(step: Step, frame: DataFrame, plan: str) -> str | None:
     """Return the timestamp column that windows use or a setting names, else the first one."""
     times = [field.name for field in frame.schema.fields if field.dataType.typeName() == "timestamp"]
     settings = [value for value in step.with_.values() if isinstance(value, str)]
-    wanted = [*WINDOWED.findall(plan), *settings, *times]
-    return next((column for column in wanted if column in times), None)
+    candidates = [*WINDOWED.findall(plan), *settings, *times]
+    return next((column for column in candidates if column in times), None)
 
 
 def _unmarked(data_type: DataType) -> DataType:

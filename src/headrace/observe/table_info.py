@@ -63,7 +63,7 @@ def table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) ->
         ).exists(spark):
             return TableInfo(name, (), (), 0, 0, 0, 0, 0)  # it is made with the first row that is refused
         fix = f"run the step that writes {name.removesuffix(QUARANTINE_SUFFIX)!r} first"
-        raise DataError(f"table {name!r} is not there yet", where=table.place, fix=fix)
+        raise DataError(f"table {name!r} is not there yet", where=table.location, fix=fix)
     frame = table.read(spark)
     order = [column for column in ("window_start", "quarantined_at") if column in frame.columns]
     shown = frame.orderBy(*(frame[column].desc() for column in order)).limit(limit) if order else frame.limit(limit)

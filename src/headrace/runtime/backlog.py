@@ -21,9 +21,9 @@ LARGE_RECORDS = 400_000
 
 
 def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
-    """Return whether the steps have more to read than the quick compiler is good for.
+    """Return whether the steps have so much to read that the optimising compiler pays off.
 
-    Sources that cannot be measured from here, as files of an object store, count as large.
+    Sources that cannot be measured from here, such as files of an object store, count as large.
     """
     environment = bundle.environment
     written = {table for step in steps for table in step.tables_written}
@@ -36,11 +36,11 @@ def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
             return True
         files = [source.path for source in sources if isinstance(source, FileSource)]
         tables = [table_of(environment, str(read.table)) for read in inputs if read.table and read.table not in written]
-        if not all(map(local_path, [*files, *(table.place for table in tables if table.by_path)])):
+        if not all(map(local_path, [*files, *(table.location for table in tables if table.by_path)])):
             return True
         checkpoint = Path(local_path(spark_directory(environment, pipeline, step.name)))
         unread += _unread_in_files(files, checkpoint)
-        unread += _unread_in_tables([Path(local_path(table.place)) for table in tables if table.by_path], checkpoint)
+        unread += _unread_in_tables([Path(local_path(table.location)) for table in tables if table.by_path], checkpoint)
     return unread > LARGE_BYTES
 
 
@@ -64,7 +64,7 @@ def _unread_in_tables(tables: Iterable[Path], checkpoint: Path) -> int:
 
 
 def _expected_records(directory: Path, pipeline: str, step: str) -> float:
-    """Return how many records the step read in its last run and left unread, by its events; endless without any."""
+    """Return how many records the step read in its last run and left unread, by its events; infinite without any."""
     runs: dict[str, list[Event]] = {}
     for event in read_events(directory, pipeline):
         if event.step == step and event.what == "batch":
@@ -72,15 +72,15 @@ def _expected_records(directory: Path, pipeline: str, step: str) -> float:
     if not runs:
         return float("inf")
     last = list(runs.values())[-1]
-    return sum(event.rows for event in last) + (last[-1].behind or 0)
+    return sum(event.rows for event in last) + sum(last[-1].lag.values())
 
 
 def _files(path: str) -> list[str]:
     root = local_path(path)
-    found: list[str] = []
+    files: list[str] = []
     for match in glob.glob(root):  # noqa: PTH207, the pattern may begin anywhere
-        found += list_files(Path(match)) if Path(match).is_dir() else [match]
-    return found
+        files += list_files(Path(match)) if Path(match).is_dir() else [match]
+    return files
 
 
 def _size(file: Path) -> int:

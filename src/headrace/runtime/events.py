@@ -1,24 +1,26 @@
-"""Turns Spark's batch reports into events: a JSON line each in the environment's directory, and for whoever watches."""
+"""Events of a run: the record of each batch, and of what happens to runs and steps; one JSON line each.
+
+The files are an on-disk format. Version 2 is the shape of `Event`; later fields are optional. Version 1, which has no
+`version`, had `behind` and `refused` for `lag` and `quarantined`, and fewer fields.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    pass
-
-LOG_ROTATED = "events set aside"  # begins a file; what is known of the run and its steps is repeated after it
+VERSION = 2
+LOG_ROTATED = "events rotated"  # begins a file; the last event of the run and of each step is repeated after it
 RUN_ENDED = ("run ended", "run stopped", "run failed")
 
 
 @dataclass(frozen=True)
 class Event:
-    """One batch of one step, or the begin or end of a run or a step (`what`)."""
+    """One batch of one step, or the start, end, failure or warning of a run or a step (`what`)."""
 
     what: str
     at: str
@@ -26,36 +28,47 @@ class Event:
     run: str
     process: int
     step: str = ""
+    message: str = ""
+    version: int = VERSION
+    release: str = ""  # empty for a run from the working tree
+    query: str = ""  # the query's id, which stays with its checkpoint
+    query_run: str = ""
     batch: int = -1
-    rows: int = 0
-    rows_per_second: float = 0.0
     milliseconds: int = 0
-    behind: int | None = None
+    phases: dict[str, int] = field(default_factory=dict)  # milliseconds of each, by Spark's names
+    rows: int = 0  # read
+    rows_per_second: float = 0.0
+    sources: tuple[dict[str, Any], ...] = ()  # name, rows, start and end offset, lag and its unit
+    lag: dict[str, int] = field(default_factory=dict)  # by unit: files, records, commits; empty if unknown
     watermark: str | None = None
-    state_rows: int = 0
+    event_time: dict[str, dict[str, str]] = field(default_factory=dict)  # oldest and newest, by input
     late: int = 0
+    late_unit: str = ""  # rows, or groups behind an aggregation
     duplicates: int = 0
-    refused: dict[str, int] = field(default_factory=dict)
+    quarantined: dict[str, int] = field(default_factory=dict)  # by rule, as are the next two
     dropped: dict[str, int] = field(default_factory=dict)
     warned: dict[str, int] = field(default_factory=dict)
-    message: str = ""
+    state_rows: int = 0
+    state_rows_removed: int = 0
+    state_bytes: int = 0
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)  # version, rows, files, bytes of each table written
 
 
-KNOWN = {one.name for one in fields(Event)}  # another version may have told more
+FIELDS = {each.name for each in fields(Event)}  # later versions may have more
 
 
 def events_file(directory: Path, pipeline: str) -> Path:
-    """Where a pipeline's events lie in an environment's directory."""
+    """Return the file of a pipeline's events in an environment's directory."""
     return directory / "events" / f"{pipeline}.jsonl"
 
 
 def alive_file(directory: Path, pipeline: str, run: str) -> Path:
-    """The file that a run holds for as long as it goes on."""
+    """Return the file that a run keeps locked while it lives."""
     return directory / "events" / f"{pipeline}.{run}.alive"
 
 
 def read_events(directory: Path, pipeline: str) -> Iterator[Event]:
-    """All recorded events of a pipeline, oldest first."""
+    """Yield all recorded events of a pipeline, oldest first."""
     newest = events_file(directory, pipeline)
     for file in (newest.with_suffix(".1.jsonl"), newest):
         if not file.exists():
@@ -63,24 +76,43 @@ def read_events(directory: Path, pipeline: str) -> Iterator[Event]:
         with file.open() as lines:
             for line in lines:
                 with suppress(json.JSONDecodeError):  # a line that a killed process did not finish
-                    told = json.loads(line)
-                    yield Event(**{key: value for key, value in told.items() if key in KNOWN})
+                    yield _event(json.loads(line))
 
 
 def format_batch(event: Event) -> str:
-    """A batch in one line."""
-    parts = [f"{event.step}: batch {event.batch}, {event.rows} rows in {event.milliseconds} ms"]
-    if event.behind:
-        parts.append(f"{event.behind} behind")
+    """Return a batch as one line of text."""
+    parts = [event.step, f"batch {event.batch}", f"{event.rows:,} rows", f"{event.milliseconds / 1000:.1f} s"]
+    if any(event.lag.values()):
+        parts.append(f"lag {format_lag(event.lag)}")
     if event.state_rows:
-        parts.append(f"{event.state_rows} in state")
-    for count, what in (
-        (event.late, "late"),
+        parts.append(f"state {event.state_rows:,} rows")
+    for count, label in (
+        (event.late, f"late {event.late_unit}".rstrip()),
         (event.duplicates, "duplicates"),
-        (sum(event.refused.values()), "refused"),
+        (sum(event.quarantined.values()), "quarantined"),
         (sum(event.dropped.values()), "dropped"),
-        (sum(event.warned.values()), "warned of"),
+        (sum(event.warned.values()), "warned"),
     ):
         if count:
-            parts.append(f"{count} {what}")
-    return ", ".join(parts)
+            parts.append(f"{count:,} {label}")
+    return "  ".join(parts)
+
+
+def format_lag(lag: Mapping[str, int]) -> str:
+    """Return a lag as text, like "15 files"; empty if it is unknown."""
+    return ", ".join(f"{count:,} {_singular(unit) if count == 1 else unit}".rstrip() for unit, count in lag.items())
+
+
+def _singular(unit: str) -> str:
+    return unit.removesuffix("s")
+
+
+def _event(record: dict[str, Any]) -> Event:
+    """Return the event of a record of any version."""
+    if "version" not in record:
+        behind = record.pop("behind", None)
+        record |= {"version": 1, "quarantined": record.pop("refused", {})}
+        record["lag"] = {} if behind is None else {"": behind}
+        if record["what"] == "events set aside":
+            record["what"] = LOG_ROTATED
+    return Event(**{key: value for key, value in record.items() if key in FIELDS})

@@ -1,18 +1,18 @@
-"""Follows ending steps in one coordinated loop: each round runs each step once over what is new.
+"""Follow bounded steps in one coordinated loop: each round runs every step with new input once.
 
-Against queries that run freely side by side, a row is in silver and in gold in about half the time (2 cores): no two
-steps fight for the cores, and each batch takes all that has come meanwhile. Each start loads the step's state, though.
-Spark's own store reads all of it into memory, so there a step whose state has grown large leaves the loop, and goes on
-by itself; so does one whose source has had very many files, of which each start reads the list.
+Compared with queries that run freely side by side, a row is in silver and in gold in about half the time (2 cores): no
+two steps compete for the cores, and each batch takes everything that has arrived meanwhile. But each start of a query
+loads its state. Spark's default store loads all of it into memory, so a step with large state leaves the loop and runs
+continuously, and so does one whose source has had very many files: each start reads the list of them.
 
-RocksDB opens files, and closes them after the turn: else all that a minute's rounds have opened stays open. Each
-snapshot may add a file, merged with others only where their keys overlap, while the changes since the last one are read
-in no time. So they are rarer here, but after many rows: with keys that only grow a turn took 10 ms longer each minute,
-and one that reads the changes of a million rows takes a second longer (4.2.0).
+RocksDB opens files, and unloads them after each run; otherwise all files that a minute of rounds has opened would stay
+open. Each snapshot may add a file, which is merged with others only where their keys overlap, while reading the changes
+since the last snapshot is fast. So snapshots are rarer here, but taken after a run with many rows. With keys that only
+grow, a run took 10 ms longer each minute, and reading the changes of a million rows takes a second (4.2.0).
 
-A run over few rows spends its time on making ready, so it is told to generate no code. A batch without rows that closes
-windows is never left to the next round: should nothing come there, Spark would not make it up for a query that has just
-been started (4.2.0).
+A run over few rows spends most of its time on preparation, so it runs without generated code. A batch without rows that
+closes windows is never left to the next round: if nothing comes, Spark does not run it in a query that has just been
+started (4.2.0).
 """
 
 from __future__ import annotations
@@ -31,16 +31,14 @@ from headrace.runtime.supervisor import QuerySupervisor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-InputFingerprint = list[int | None]  # of each input, what is known without starting a query
-IDLE_PAUSE_S = 0.5  # seconds to wait after a round in which nothing moved
-COMPACT_AFTER_ROUNDS = (
-    200  # rounds with rows, after which a step's tables are worth merging; the first merge takes all files
-)
-MIN_PAUSE_S = 0.05  # at least, where no query was started: such a round has only looked at directories
-PAUSE_FACTOR = 10  # of a time in which nothing comes, a tenth goes into looks
-LARGE_STATE_ROWS = 100_000  # rows
+InputFingerprint = list[int | None]  # one for each input; None where only a query can find out what is new
+IDLE_PAUSE_S = 0.5  # after a round that found nothing new
+MIN_PAUSE_S = 0.05  # at least, after a round that only listed directories
+PAUSE_FACTOR = 10  # so that listing directories takes a tenth of the time while nothing comes
+COMPACT_AFTER_ROUNDS = 200  # with rows: then merging small files pays off; the first merge takes all of them
+LARGE_STATE_ROWS = 100_000
+CODEGEN_ROWS = 5_000  # of a run; generating code pays off from about twice as many
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
-CODEGEN_ROWS = 5_000  # rows of a run; generated code is worth its making from about twice as many
 NO_CODEGEN: Mapping[str, Setting] = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 UNLOAD_STATE: Mapping[str, Setting] = {
     "spark.sql.streaming.stateStore.unloadOnCommit": True,
@@ -49,73 +47,76 @@ UNLOAD_STATE: Mapping[str, Setting] = {
 SNAPSHOT: Mapping[str, Setting] = {**UNLOAD_STATE, "spark.sql.streaming.stateStore.minDeltasForSnapshot": 1}
 
 
-def follow(crew: QuerySupervisor, ending: Sequence[PreparedStep]) -> None:
-    """Goes round until told to stop."""
-    together = [ready for ready in ending if ready.step.name not in crew.failed]
-    leftovers = Py4jCleanup(crew.spark)
+def follow(supervisor: QuerySupervisor, bounded: Sequence[PreparedStep]) -> None:
+    """Run rounds until the run is stopped."""
+    steps = [step for step in bounded if step.step.name not in supervisor.failed]
+    cleanup = Py4jCleanup(supervisor.spark)
     seen: dict[str, InputFingerprint] = {}
-    rows: dict[str, int] = {}
+    rows: dict[str, int] = {}  # of each step's last run
     rounds_with_rows = 0
-    unknown = {table for ready in together for table in ready.step.tables_written}  # the first round finds out
-    for ready in [ready for ready in together if ready.has_timers]:  # which nothing that comes would wake
-        together.remove(ready)
-        crew.go(ready, Every(every="1 second"))
-    while (together or crew.going) and not crew.stop.is_set():
-        ours = {table for ready in together for table in ready.step.tables_written}
-        moved: set[str] = set()
-        has_asked, began = False, time.monotonic()
-        for ready in list(together):
-            arrived = _fingerprints(ready, crew.environment)
-            name = ready.step.name
-            if not (may_have_input(ready, ours, unknown | moved) and has_changed(arrived, seen.get(name))):
+    changed = {table for step in steps for table in step.step.tables_written}  # before the first round, any may be
+    for step in [each for each in steps if each.has_timers]:  # which no input would start
+        steps.remove(step)
+        supervisor.start(step, Every(every="1 second"))
+    while (steps or supervisor.running) and not supervisor.stop.is_set():
+        own_tables = {table for step in steps for table in step.step.tables_written}
+        written: set[str] = set()
+        has_run, began = False, time.monotonic()
+        for step in list(steps):
+            name = step.step.name
+            fingerprint = _fingerprint(step, supervisor.environment)
+            if not (may_have_input(step, own_tables, changed | written) and has_changed(fingerprint, seen.get(name))):
                 continue
-            seen[name] = arrived
-            has_asked = True
-            had_few = rows.get(name, CODEGEN_ROWS) < CODEGEN_ROWS
-            few = NO_CODEGEN if isinstance(crew.environment.engine, LocalEngine) and had_few else {}
-            by_files = not loads_all_state(ready.step, crew.spark)
-            files = (UNLOAD_STATE if had_few else SNAPSHOT) if by_files else {}
-            merging = crew.merging if rounds_with_rows > COMPACT_AFTER_ROUNDS else {}
-            rows[name] = crew.run_to_end(ready, {**few, **files, **merging})
+            seen[name] = fingerprint
+            has_run = True
+            had_few_rows = rows.get(name, CODEGEN_ROWS) < CODEGEN_ROWS
+            without_code = isinstance(supervisor.environment.engine, LocalEngine) and had_few_rows
+            has_all_state_in_memory = loads_all_state(step.step, supervisor.spark)
+            defaults = {
+                **(NO_CODEGEN if without_code else {}),
+                **({} if has_all_state_in_memory else UNLOAD_STATE if had_few_rows else SNAPSHOT),
+                **(supervisor.compaction if rounds_with_rows > COMPACT_AFTER_ROUNDS else {}),
+            }
+            rows[name] = supervisor.run_once(step, defaults)
             if rows[name]:
-                moved |= set(ready.step.tables_written)
-            is_large = crew.recorder.state_rows(name) > LARGE_STATE_ROWS and not by_files
-            if name in crew.failed:  # and its on_failure lets the others go on
-                together.remove(ready)
-            elif is_large or has_long_file_log(spark_directory(crew.environment, crew.pipeline, name)):
-                together.remove(ready)
-                crew.go(ready, "default")
-        unknown = set()
-        rounds_with_rows += bool(moved)
-        crew.look_after()
-        if has_asked:
-            leftovers.clear()
-        if not moved:
-            crew.stop.wait(IDLE_PAUSE_S if has_asked else pause(after=time.monotonic() - began))
+                written |= set(step.step.tables_written)
+            is_large = supervisor.recorder.state_rows(name) > LARGE_STATE_ROWS and has_all_state_in_memory
+            if name in supervisor.failed:  # and its on_failure lets the others continue
+                steps.remove(step)
+            elif is_large or has_long_file_log(spark_directory(supervisor.environment, supervisor.pipeline, name)):
+                steps.remove(step)
+                supervisor.start(step, "default")
+        changed = set()
+        rounds_with_rows += bool(written)
+        supervisor.poll()
+        if has_run:
+            cleanup.run()
+        if not written:
+            supervisor.stop.wait(IDLE_PAUSE_S if has_run else pause(after=time.monotonic() - began))
 
 
 def pause(*, after: float) -> float:
-    """Seconds to wait after a round that has only looked at directories, for so long."""
+    """Return for how many seconds to pause after a round that only listed directories, for so many seconds."""
     return min(IDLE_PAUSE_S, max(MIN_PAUSE_S, PAUSE_FACTOR * after))
 
 
 def loads_all_state(step: Step, spark: SparkSession) -> bool:
-    """Whether a start of the step reads its whole state into memory."""
+    """Return whether a start of the step loads its whole state into memory."""
     store = step.settings.get(STATE_STORE) or spark.conf.get(STATE_STORE)
     return not str(store).endswith("RocksDBStateStoreProvider")
 
 
-def may_have_input(ready: PreparedStep, ours: set[str], moved: set[str]) -> bool:
-    """A step whose streams are all written in this loop has nothing to do until one of them changed."""
-    streams = [read for read in ready.step.reads.values() if not read.static]
-    return any(read.table not in ours or read.table in moved for read in streams)
+def may_have_input(step: PreparedStep, own_tables: set[str], changed: set[str]) -> bool:
+    """Return false if all streams of a step are tables written in this loop, and none of them has changed."""
+    streams = [read for read in step.step.reads.values() if not read.static]
+    return any(read.table not in own_tables or read.table in changed for read in streams)
 
 
-def has_changed(arrived: InputFingerprint, seen: InputFingerprint | None) -> bool:
-    """Whether something has come since; what is not known may have."""
-    return None in arrived or arrived != seen
+def has_changed(fingerprint: InputFingerprint, seen: InputFingerprint | None) -> bool:
+    """Return whether there may be new input since the fingerprint was seen."""
+    return None in fingerprint or fingerprint != seen
 
 
-def _fingerprints(ready: PreparedStep, environment: Environment) -> InputFingerprint:
-    sources = [environment.sources[read.source] if read.source else None for read in ready.step.reads.values()]
+def _fingerprint(step: PreparedStep, environment: Environment) -> InputFingerprint:
+    sources = [environment.sources[read.source] if read.source else None for read in step.step.reads.values()]
     return [directory_fingerprint(source.path) if isinstance(source, FileSource) else None for source in sources]

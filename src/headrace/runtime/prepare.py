@@ -1,4 +1,8 @@
-"""Prepares a step: its inputs opened, its transform applied, its sink ready to start. Nothing is written here."""
+"""Prepare steps: open their queries and validate them. Nothing is written here.
+
+`open_query` is the path of a row from a step's inputs to its sink. The batch writer, which it opens as the sink of most
+steps, is the only other place where rows pass.
+"""
 
 from __future__ import annotations
 
@@ -7,41 +11,85 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headrace.config.expectation_scope import DEDUPLICATE, QUARANTINE_SUFFIX
+from headrace.config.expectation_scope import QUARANTINE_SUFFIX, deduplicates
 from headrace.config.locations import KeyLocations
 from headrace.config.models import Environment, Step
 from headrace.errors import ConfigurationError, HeadraceError, Problem, add_location
 from headrace.expectations import row_checks, verdict
 from headrace.graph.resolve import bind_arguments, resolve
-from headrace.io import watermarks
 from headrace.io.delta import delta_merge
-from headrace.io.sinks import kafka_sink, open_sink, quarantine
+from headrace.io.sinks import kafka_sink, table_sink
 from headrace.io.sinks.batch_writer import BatchCounts, BatchWriter
-from headrace.io.sources import open_input
+from headrace.io.sinks.open_sink import open_sink, uses_spark_sink
+from headrace.io.sinks.quarantine import quarantine_schema
+from headrace.io.sources.open_input import open_input, table_exists
+from headrace.io.watermarks import observe_event_times, unbounded_state, without_watermark
 from headrace.runtime.session_settings import session_settings
 from headrace.runtime.unsupported_queries import has_timers, require_supported, transform_error
-from headrace.spark import columns
+from headrace.spark.columns import require_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-NO_LINES = KeyLocations("")
+NO_LOCATIONS = KeyLocations("")
+OnCounts = Callable[[int, BatchCounts], None]
+
+
+@dataclass(frozen=True)
+class StepQuery:
+    """A step's query, ready to start: its inputs, its result, and the writer of the result."""
+
+    inputs: Mapping[str, DataFrame]
+    result: DataFrame
+    writer: DataStreamWriter
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether the rows of the result carry a verdict."""
+        return verdict.has_verdict(self.result)
 
 
 @dataclass(frozen=True)
 class PreparedStep:
-    """A step that can start: as often as wanted, one run after the other."""
+    """A validated step, which can be started any number of times, one run after the other."""
 
     step: Step
-    writer: DataStreamWriter
     schema: StructType
-    judged: bool
-    native: bool  # written by Spark's own sink
-    has_timers: bool = False  # so that Spark would always have another batch to do
-    awaits: frozenset[str] = frozenset()  # tables still to be made, for which an empty stand-in is read
+    has_verdicts: bool  # rows are checked: some may be quarantined
+    uses_spark_sink: bool
+    has_timers: bool = False  # so Spark would never run out of batches
+    pending_tables: frozenset[str] = frozenset()  # inputs that this run creates: the query is opened when they exist
     warnings: tuple[str, ...] = ()
+    writer: DataStreamWriter | None = None  # None while tables are pending
+
+
+def open_query(
+    spark: SparkSession,
+    step: Step,
+    environment: Environment,
+    *,
+    on_counts: OnCounts,
+    pending: Mapping[str, StructType] | None = None,
+    locations: KeyLocations = NO_LOCATIONS,
+) -> StepQuery:
+    """Open the inputs, apply the transform, open the sink: the path of a row.
+
+    `pending` are tables that this run will create, for which empty inputs stand in.
+    """
+    location = partial(locations.where, "steps", step.name)
+    inputs = {}
+    for name, read in step.reads.items():
+        with add_location(location("reads", name)):
+            inputs[name] = open_input(spark, read, environment, pending)
+    with add_location(location("transform")):
+        result = without_watermark(_apply_transform(step, observe_event_times(inputs, step)))
+    batch_writer = BatchWriter(step, environment, transform=_batch_transform(step, environment), on_counts=on_counts)
+    has_verdicts = verdict.has_verdict(result) or bool(step.expect)
+    with add_location(location("writes")):
+        writer = open_sink(result, step, environment, batch_writer, has_verdicts=has_verdicts)
+    return StepQuery(inputs, result, writer.outputMode(step.output))
 
 
 def prepare(
@@ -49,47 +97,25 @@ def prepare(
     step: Step,
     environment: Environment,
     *,
-    note: Callable[[int, BatchCounts], None],
-    to_come: Mapping[str, StructType],
-    lines: KeyLocations = NO_LINES,
+    on_counts: OnCounts,
+    pending: Mapping[str, StructType],
+    locations: KeyLocations = NO_LOCATIONS,
 ) -> PreparedStep:
-    """The way of a row: open the inputs, transform, open the sink. `lines` say where a mistake stands."""
-    at = partial(lines.where, "steps", step.name)
-    inputs = {}
-    for name, read in step.reads.items():
-        with add_location(at("reads", name)):
-            inputs[name] = open_input.open_input(spark, read, environment, to_come)
-    with add_location(at("transform")):
-        frame = watermarks.without_watermark(_transform(step, inputs))
-    judged = verdict.has_verdict(frame) or bool(step.expect)
-    batch_writer = BatchWriter(step, environment, transform=_batch_transform(step, environment), note=note)
-    with add_location(at("writes")):
-        writer = open_sink.open_sink(frame, step, environment, batch_writer, judged=judged)
-
-    good = frame.drop(verdict.VERDICT, verdict.BAD_ROW_KEY)
-    with add_location(at("transform")):
-        if open_sink.transforms_batches(step):
-            good = watermarks.without_watermark(_call(step, _without_verdict(inputs)))
-        require_supported(frame, step, inputs)
-        if step.copies_changes:
-            open_sink.require_change_columns(good, step)
-            good = good.drop(*delta_merge.CHANGE_COLUMNS)
-    with add_location(at("expect")):
-        verdict.check_result_rows(good, step.expect)  # in the batches it would come too late
-        row_checks.require_compatible_values(good, step.expect)
-    for number, sink in enumerate(step.writes):
-        with add_location(at("writes", number)):
-            whole = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by]
-            columns.require_columns(good, f"sink {number + 1}", whole, whole=True)
-            columns.require_columns(good, f"sink {number + 1}", sink.cluster_by)
-            if sink.topic:
-                kafka_sink.require_record_columns(good, environment.topics[sink.topic].topic)
-            open_sink.require_target_columns(good, step, sink, environment)
-    awaits = frozenset(str(read.table) for read in step.reads.values() if read.table in to_come)
-    native = open_sink.uses_spark_sink(step, environment, judged=judged)
-    writer = writer.outputMode(step.output)
-    warnings = tuple(watermarks.unbounded_state(frame, step))
-    return PreparedStep(step, writer, good.schema, judged, native, has_timers(frame), awaits, warnings)
+    """Open a step's query and validate it. Problems are located by `locations`."""
+    query = open_query(spark, step, environment, on_counts=on_counts, pending=pending, locations=locations)
+    rows = _validate(query, step, environment, locations)
+    pending_tables = frozenset(str(read.table) for read in step.reads.values() if read.table in pending)
+    has_verdicts = query.has_verdicts or bool(step.expect)
+    return PreparedStep(
+        step,
+        rows.schema,
+        has_verdicts,
+        uses_spark_sink(step, environment, has_verdicts=has_verdicts),
+        has_timers(query.result),
+        pending_tables,
+        tuple(unbounded_state(query.result, step)),
+        None if pending_tables else query.writer,
+    )
 
 
 def prepare_all(
@@ -97,93 +123,123 @@ def prepare_all(
     steps: Iterable[tuple[KeyLocations, Step]],
     environment: Environment,
     *,
-    note: Callable[[str], Callable[[int, BatchCounts], None]] = lambda step: lambda batch, counts: None,
+    on_counts: Callable[[str], OnCounts] = lambda step: lambda batch, counts: None,
 ) -> list[PreparedStep]:
-    """Prepares all steps in order, writing nothing; tables still to be made are stood in for. Raises all problems."""
+    """Prepare the steps in order. Raise ConfigurationError with the problems of all of them.
+
+    Steps that read a table of a step with problems are not prepared: their problems would only follow from those.
+    """
     prepared: list[PreparedStep] = []
     problems: list[Problem] = []
-    to_come: dict[str, StructType] = {}
-    for lines, step in steps:
+    pending: dict[str, StructType] = {}
+    unknown: set[str] = set()  # tables of steps with problems
+    for locations, step in steps:
+        tables = {*step.tables_written, *(name + QUARANTINE_SUFFIX for name in step.tables_written[:1])}
+        if any(read.table in unknown for read in step.reads.values()):
+            unknown |= tables
+            continue
         try:
-            with add_location(lines.where("steps", step.name, "settings")), session_settings(spark, step.settings):
-                ready = prepare(spark, step, environment, note=note(step.name), to_come=to_come, lines=lines)
+            location = locations.where("steps", step.name, "settings")
+            with add_location(location), session_settings(spark, step.settings):
+                ready = prepare(
+                    spark, step, environment, on_counts=on_counts(step.name), pending=pending, locations=locations
+                )
         except HeadraceError as error:
             problems += error.problems
+            unknown |= {name for name in tables if not table_exists(spark, name, environment)}
             continue
         prepared.append(ready)
-        made = dict.fromkeys(step.tables_written, ready.schema)
-        if ready.judged:
-            made |= {name + QUARANTINE_SUFFIX: quarantine.quarantine_schema() for name in step.tables_written[:1]}
-        to_come |= {name: of for name, of in made.items() if not open_input.table_exists(spark, name, environment)}
+        schemas = dict.fromkeys(step.tables_written, ready.schema)
+        if ready.has_verdicts:
+            schemas |= {name + QUARANTINE_SUFFIX: quarantine_schema() for name in step.tables_written[:1]}
+        pending |= {name: schema for name, schema in schemas.items() if not table_exists(spark, name, environment)}
     if problems:
         raise ConfigurationError.of(problems)
     return prepared
 
 
 def read_from_first_version(step: Step, tables: Collection[str]) -> Step:
-    """The step, reading tables that this run has made from their first version on.
+    """Return the step with these tables, which this run has created, read from their first version.
 
-    Without being told, Delta first lists and sorts all files of a new stream's table (4.4.0): 1.2 s of a cold run.
+    Without a starting version, Delta lists and sorts all files of the table first (4.4.0): 1.2 s of a cold run.
     """
-    chosen = {"startingVersion", "startingTimestamp"}
+    starts = {"startingVersion", "startingTimestamp"}
     reads = {
         name: read.model_copy(update={"options": {**read.options, "startingVersion": 0}})
-        if read.table in tables and not (read.static or read.changes or chosen & read.options.keys())
+        if read.table in tables and not (read.static or read.changes or starts & read.options.keys())
         else read
         for name, read in step.reads.items()
     }
     return step.model_copy(update={"reads": reads})
 
 
-def _transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    if step.transform is None or open_sink.transforms_batches(step):
-        return _only_stream(inputs)
-    if step.transform == DEDUPLICATE:
-        judged = [name for name, frame in inputs.items() if verdict.has_verdict(frame)]
-        inputs = {name: verdict.key_bad_rows(f) if name in judged else f for name, f in inputs.items()}
-        keys = step.with_.get("keys")
-        if judged and keys and isinstance(keys, list):  # else the function itself says what is wrong
-            step = step.model_copy(update={"with_": {**step.with_, "keys": [*keys, verdict.BAD_ROW_KEY]}})
-    return _call(step, inputs)
+def _validate(query: StepQuery, step: Step, environment: Environment, locations: KeyLocations) -> DataFrame:
+    """Return the rows that the step writes. Raise ConfigurationError for what would only fail in a batch."""
+    location = partial(locations.where, "steps", step.name)
+    rows = query.result.drop(verdict.VERDICT, verdict.BAD_ROW_KEY)
+    with add_location(location("transform")):
+        if step.transforms_batches:
+            inputs = {name: frame.drop(verdict.VERDICT) for name, frame in query.inputs.items()}
+            rows = without_watermark(_call_transform(step, inputs))
+        require_supported(query.result, step, query.inputs)
+        if step.copies_changes:
+            table_sink.require_change_columns(rows, step)
+            rows = rows.drop(*delta_merge.CHANGE_COLUMNS)
+    with add_location(location("expect")):
+        verdict.check_result_rows(rows, step.expect)
+        row_checks.require_compatible_values(rows, step.expect)
+    for number, sink in enumerate(step.writes):
+        with add_location(location("writes", number)):
+            columns = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by]
+            require_columns(rows, f"sink {number + 1}", columns, whole=True)
+            require_columns(rows, f"sink {number + 1}", sink.cluster_by)
+            if sink.topic:
+                kafka_sink.require_record_columns(rows, environment.topics[sink.topic].topic)
+            table_sink.require_target_columns(rows, step, sink, environment)
+    return rows
+
+
+def _apply_transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the result of the transform on the stream; a row-wise transform is left to the batch writer."""
+    if step.transform is None or step.transforms_batches:
+        return next(frame for frame in inputs.values() if frame.isStreaming)
+    keys = step.with_.get("keys")
+    checked = {name: frame for name, frame in inputs.items() if verdict.has_verdict(frame)}
+    if checked and deduplicates(step) and keys and isinstance(keys, list):
+        inputs = {**inputs, **{name: verdict.key_bad_rows(frame) for name, frame in checked.items()}}
+        step = step.model_copy(update={"with_": {**step.with_, "keys": [*keys, verdict.BAD_ROW_KEY]}})
+    return _call_transform(step, inputs)
 
 
 def _batch_transform(step: Step, environment: Environment) -> Callable[[DataFrame], DataFrame] | None:
-    """A row-wise transform, applied to the good rows of one batch; static inputs are read anew for each."""
-    if not open_sink.transforms_batches(step):
+    """Return the function that applies a row-wise transform to a batch; static inputs are read again for each batch."""
+    if not step.transforms_batches:
         return None
 
-    def on(batch: DataFrame) -> DataFrame:
+    def transform(batch: DataFrame) -> DataFrame:
         inputs = {
-            name: open_input.open_input(batch.sparkSession, read, environment) if read.static else batch
+            name: open_input(batch.sparkSession, read, environment) if read.static else batch
             for name, read in step.reads.items()
         }
-        return watermarks.without_watermark(_call(step, inputs))
+        return without_watermark(_call_transform(step, inputs))
 
-    return on
+    return transform
 
 
-def _call(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
+def _call_transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
     function = resolve(str(step.transform))
-    args, named = bind_arguments(step, function, inputs)
+    arguments, settings = bind_arguments(step, function, inputs)
     try:
-        frame = function(*args, **named)
+        result = function(*arguments, **settings)
     except HeadraceError:
         raise
     except Exception as error:
         raise transform_error(error, f"{step.transform} failed") from error
-    from pyspark.sql import DataFrame as Frame
+    from pyspark.sql import DataFrame
 
-    if not isinstance(frame, Frame):
+    if not isinstance(result, DataFrame):
         raise ConfigurationError(
-            f"{step.transform} returned a {type(frame).__name__}",
+            f"{step.transform} returned a {type(result).__name__}",
             fix="return the DataFrame that the step writes",
         )
-    return frame
-
-
-def _only_stream(inputs: Mapping[str, DataFrame]) -> DataFrame:
-    return next(frame for frame in inputs.values() if frame.isStreaming)
-
-
-def _without_verdict(inputs: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    return {name: frame.drop(verdict.VERDICT) for name, frame in inputs.items()}
+    return result

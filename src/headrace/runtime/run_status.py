@@ -18,57 +18,60 @@ class StepStatus:
     step: str
     batches: int
     rows: int
-    at: str  # of its last batch, as are those up to state_rows
+    at: str  # of its last batch, as are the fields up to state_rows
     rows_per_second: float
     milliseconds: int
     watermark: str | None
-    behind: int | None
+    lag: dict[str, int]
     state_rows: int
     late: int
     duplicates: int
-    refused: dict[str, int]
+    quarantined: dict[str, int]
     dropped: dict[str, int]
     warned: dict[str, int]
-    failure: str  # unless a batch has been done since
+    failure: str  # empty if a batch has been completed since
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """A pipeline's state: its last run in words, and its steps."""
+    """A pipeline's state: its last run as text, and its steps."""
 
     run: str
     is_running: bool
-    since: str  # what the steps have done is counted from there on: the oldest events go
+    since: str  # of the oldest event that is kept; steps are summed up from there
     steps: list[StepStatus]
 
 
 def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> RunStatus:
-    """Reads the events; works whether the pipeline runs or not."""
+    """Return the status of a pipeline, whether it runs or not."""
     events = list(read_events(directory, pipeline))
-    runs: dict[str, Event] = {}  # the last event of each, the latest at the end
+    runs: dict[str, Event] = {}  # the last event of each, the latest run at the end
     for event in events:
         if event.what.startswith("run "):
             runs.pop(event.run, None)
             runs[event.run] = event
-    going = [last for last in runs.values() if last.what == "run started" and _is_running(last, directory)]
-    told = next(iter([*going[-1:], *list(runs.values())[-1:]]), None)
-    run = _describe(told, is_going=bool(going)) if told else "never run"
-    return RunStatus(run, bool(going), events[0].at if events else "", [_step_status(name, events) for name in steps])
+    running = [last for last in runs.values() if last.what == "run started" and _is_alive(last, directory)]
+    latest = next(iter([*running[-1:], *list(runs.values())[-1:]]), None)
+    run = _describe(latest, is_running=bool(running)) if latest else "never run"
+    return RunStatus(run, bool(running), events[0].at if events else "", [_step_status(name, events) for name in steps])
 
 
-def _is_running(run: Event, directory: Path) -> bool:
-    """By the file that it holds: in a container its process has a number that says nothing outside, or is another's."""
+def _is_alive(run: Event, directory: Path) -> bool:
+    """Return whether the process of a run lives.
+
+    The lock on its file decides: outside of a container, a process number from inside means nothing, or another one.
+    """
     file = alive_file(directory, run.pipeline, run.run)
     return is_locked(file) if file.exists() else process_exists(run.process)
 
 
-def _describe(last: Event, *, is_going: bool) -> str:
+def _describe(last: Event, *, is_running: bool) -> str:
     if last.what != "run started":
         cause = f": {last.message}" if last.message else ""
         return f"{last.what} at {last.at}{cause}"
-    if is_going:
+    if is_running:
         return f"running since {last.at}, process {last.process}"
-    return f"ended without a word after {last.at}: its process was killed"
+    return f"the process died; the run had started at {last.at}"
 
 
 def _step_status(name: str, events: Sequence[Event]) -> StepStatus:
@@ -76,26 +79,26 @@ def _step_status(name: str, events: Sequence[Event]) -> StepStatus:
     batches = {event.batch: event for event in own if event.what == "batch"}
     last = next((event for event in reversed(own) if event.what == "batch"), None)
 
-    def total(kind: str) -> dict[str, int]:
+    def total(outcome: str) -> dict[str, int]:
         counts: Counter[str] = Counter()
         for event in batches.values():
-            counts.update(getattr(event, kind))
+            counts.update(getattr(event, outcome))
         return dict(counts)
 
     return StepStatus(
-        name,
-        len(batches),
-        sum(event.rows for event in batches.values()),
-        last.at if last else "",
-        last.rows_per_second if last else 0.0,
-        last.milliseconds if last else 0,
-        last.watermark if last else None,
-        last.behind if last else None,
-        last.state_rows if last else 0,
-        sum(event.late for event in batches.values()),
-        sum(event.duplicates for event in batches.values()),
-        total("refused"),
-        total("dropped"),
-        total("warned"),
-        own[-1].message if own and own[-1].what == "step failed" else "",
+        step=name,
+        batches=len(batches),
+        rows=sum(event.rows for event in batches.values()),
+        at=last.at if last else "",
+        rows_per_second=last.rows_per_second if last else 0.0,
+        milliseconds=last.milliseconds if last else 0,
+        watermark=last.watermark if last else None,
+        lag=last.lag if last else {},
+        state_rows=last.state_rows if last else 0,
+        late=sum(event.late for event in batches.values()),
+        duplicates=sum(event.duplicates for event in batches.values()),
+        quarantined=total("quarantined"),
+        dropped=total("dropped"),
+        warned=total("warned"),
+        failure=own[-1].message if own and own[-1].what == "step failed" else "",
     )

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def session_settings(spark: SparkSession, chosen: Mapping[str, Setting]) -> Iterator[None]:
-    """The session with a step's own settings: a query takes them along when it starts."""
-    before: dict[str, str | None] = {}
+def session_settings(spark: SparkSession, settings: Mapping[str, Setting]) -> Iterator[None]:
+    """Set the session's configuration, and restore it afterwards; a query keeps what it was started with."""
+    previous: dict[str, str | None] = {}
     try:
-        for key, wanted in chosen.items():
-            was = spark.conf.get(key, None)
-            _set(spark, key, wanted)
-            before[key] = was
+        for key, value in settings.items():
+            before = spark.conf.get(key, None)
+            _set(spark, key, value)
+            previous[key] = before
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
+        for key, before in previous.items():
+            if before is None:
                 spark.conf.unset(key)
             else:
-                spark.conf.set(key, value)
+                spark.conf.set(key, before)
 
 
-def _set(spark: SparkSession, key: str, wanted: Setting) -> None:
+def _set(spark: SparkSession, key: str, value: Setting) -> None:
     try:
-        spark.conf.set(key, str(wanted))
+        spark.conf.set(key, str(value))
     except Exception as error:
         raise ConfigurationError(
-            f"setting {key} cannot be {wanted}: {one_line(error)}",
-            fix="correct it, or give it under the environment's settings if it is one of the whole session",
+            f"setting {key} cannot be {value}: {one_line(error)}",
+            fix="correct it, or move it to the environment's settings if it belongs to the whole session",
         ) from error

@@ -12,11 +12,11 @@ from headrace.config.models import Bundle
 from headrace.errors import DataError, StepError
 from headrace.runtime.run_status import status_of
 
-POLL_INTERVAL_S = 0.2  # seconds between two looks at the events
+POLL_INTERVAL_S = 0.2
 
 
-def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str], None]) -> None:
-    """Asks the run that is going on to stop at its batches' end, and waits until it has."""
+def stop_run(bundle: Bundle, pipeline: str, *, within: float, report: Callable[[str], None]) -> None:
+    """Ask the active run to stop between two batches, and wait up to `within` seconds until it has."""
     before = status_of(bundle.directory, pipeline, [])
     if not before.is_running:
         raise DataError(
@@ -29,17 +29,17 @@ def stop_run(bundle: Bundle, pipeline: str, *, within: float, say: Callable[[str
         raise DataError(
             f"pipeline {pipeline!r} cannot be asked to stop: {before.run}",
             where=bundle.environment.checkpoints,
-            fix="send its process SIGTERM: a run looks for requests only where its checkpoints are files of a disk",
+            fix="send its process SIGTERM: runs read stop requests only if their checkpoints are on a disk",
         )
     stop_request.write_request(Path(request), by=f"process {os.getpid()}", within=within)
-    say(f"pipeline {pipeline}: asked to stop at its batches' end …")
-    until = time.monotonic() + within
+    report(f"pipeline {pipeline}: asked to stop between two batches …")
+    deadline = time.monotonic() + within
     while (now := status_of(bundle.directory, pipeline, [])).is_running:
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise StepError(
                 f"pipeline {pipeline!r} has not stopped within {within:g} seconds: {now.run}",
-                fix="wait longer with --drain, or end the process; nothing is lost by that",
+                fix="wait longer with --drain, or kill the process: nothing is lost, the batch will be repeated",
             )
         time.sleep(POLL_INTERVAL_S)
     Path(request).unlink(missing_ok=True)
-    say(f"pipeline {pipeline}: {now.run}")
+    report(f"pipeline {pipeline}: {now.run}")

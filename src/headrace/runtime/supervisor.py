@@ -1,4 +1,4 @@
-"""The steps of one run at work: starts a step's query, watches over it, stops it at a batch's end."""
+"""Supervise the streaming queries of one run: start them, poll them, stop them between batches."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.checkpoints.layout import spark_directory
 from headrace.checkpoints.stop_request import Stop
 from headrace.config.models import Environment, LocalEngine, Setting, Trigger, local_path, milliseconds
 from headrace.errors import StepError, UnfinishedBatchError, one_line
-from headrace.io.sinks import open_sink
-from headrace.runtime import failures, prepare, session_settings
-from headrace.runtime.recorder import Recorder
+from headrace.io.sinks.open_sink import start
+from headrace.runtime import failures
+from headrace.runtime.prepare import PreparedStep, open_query, read_from_first_version
+from headrace.runtime.recorder import RecordedStep, Recorder
+from headrace.runtime.session_settings import session_settings
 from headrace.runtime.task_progress import TaskProgress
 from headrace.runtime.triggers import is_bounded, trigger_options
 from headrace.spark.jvm import log_file
@@ -24,15 +26,24 @@ from headrace.spark.jvm import log_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 AUTO_COMPACT = "spark.databricks.delta.autoCompact.enabled"
-POLL_INTERVAL_S = 0.2  # seconds between two looks at a query that runs
+POLL_INTERVAL_S = 0.2
 ABANDON_LIMIT_S = 5.0  # for queries to stop that did not finish their batch; then the JVM is killed
+
+
+class RunningStep(NamedTuple):
+    """A step whose query has been started."""
+
+    step: PreparedStep
+    trigger: Trigger
+    query: StreamingQuery
 
 
 @dataclass
 class QuerySupervisor:
-    """What the steps of a run share, and what became of those that failed."""
+    """Runs the queries of a pipeline, and records which steps failed."""
 
     spark: SparkSession
     environment: Environment
@@ -41,49 +52,51 @@ class QuerySupervisor:
     recorder: Recorder
     stop: Stop
     failed: dict[str, StepError] = field(default_factory=dict)
-    going: dict[str, tuple[prepare.PreparedStep, Trigger, StreamingQuery]] = field(default_factory=dict)
-    completed: dict[str, prepare.PreparedStep] = field(default_factory=dict)
+    running: dict[str, RunningStep] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
+    _writers: dict[str, DataStreamWriter] = field(default_factory=dict)
 
-    def go(self, ready: prepare.PreparedStep, trigger: Trigger) -> None:
-        """Starts a step and lets it go; `look_after` notices its end."""
+    def start(self, step: PreparedStep, trigger: Trigger) -> None:
+        """Start a step's query. `poll` detects when it ends."""
         if not self.stop.is_set():
-            lesser = {} if is_bounded(trigger) else self.merging
-            self.going[ready.step.name] = (ready, trigger, self._start(ready, trigger, lesser))
+            defaults = {} if is_bounded(trigger) else self.compaction
+            self._start(step, trigger, defaults)
 
-    def run_to_end(self, ready: prepare.PreparedStep, lesser: Mapping[str, Setting]) -> int:
-        """Runs one step over what is there, and tells how many rows it had; its own settings go over the lesser."""
+    def run_once(self, step: PreparedStep, defaults: Mapping[str, Setting]) -> int:
+        """Run a step over everything available, and return how many rows it read.
+
+        The step's own settings take precedence over the defaults.
+        """
         if self.stop.is_set():
             return 0
-        query = self._start(ready, "available_now", lesser)
-        self.going[ready.step.name] = (ready, "available_now", query)
-        while not _has_ended(query, within=POLL_INTERVAL_S):
-            if self._is_over(ready, "available_now", query):
-                self._stop_at_batch_end(ready, query)
-        del self.going[ready.step.name]
-        return self._judge(ready, query)
+        running = self._start(step, "available_now", defaults)
+        while not _has_ended(running.query, timeout=POLL_INTERVAL_S):
+            if self._should_stop(running):
+                self._stop_between_batches(running)
+        del self.running[step.step.name]
+        return self._finish(running)
 
-    def look_after(self, within: float = 0.0) -> None:
-        """Notices queries that have ended; waits so many seconds for one of them."""
-        for name, (ready, trigger, query) in list(self.going.items()):
-            if self._is_over(ready, trigger, query):
-                self._stop_at_batch_end(ready, query)
-            if _has_ended(query, within=within) if within else not query.isActive:
-                del self.going[name]
-                self._judge(ready, query)
+    def poll(self, timeout: float = 0.0) -> None:
+        """Handle queries that have ended, waiting up to `timeout` seconds for each."""
+        for name, running in list(self.running.items()):
+            if self._should_stop(running):
+                self._stop_between_batches(running)
+            if _has_ended(running.query, timeout=timeout) if timeout else not running.query.isActive:
+                del self.running[name]
+                self._finish(running)
 
-    def rest(self) -> None:
-        """Stops all that still goes, each at its batch's end; what fails in that batch is left to `tell`."""
-        for ready, _, query in self.going.values():
-            self._stop_at_batch_end(ready, query)
+    def stop_all(self) -> None:
+        """Stop all running queries between batches. Failures in their last batch are kept for `raise_failures`."""
+        for running in self.running.values():
+            self._stop_between_batches(running)
             with suppress(StepError):
-                self._judge(ready, query, stopped=True)
-        self.going.clear()
+                self._finish(running, stopped=True)
+        self.running.clear()
 
     def abandon(self) -> str:
         """Stop waiting for the running queries. Return which batches are unfinished, those of earlier calls too."""
-        active = {name: query for name, (_, _, query) in self.going.items() if _may_be_active(query)}
-        self.going.clear()
+        active = {name: running.query for name, running in self.running.items() if _may_be_active(running.query)}
+        self.running.clear()
         threads = [threading.Thread(target=_stop_quietly, args=(query,), daemon=True) for query in active.values()]
         for thread in threads:
             thread.start()
@@ -92,59 +105,60 @@ class QuerySupervisor:
         self.unfinished += [f"step {name!r} was ended in {self._current_batch(name)}" for name in active]
         return "\n".join(f"{batch}; the next run repeats it" for batch in self.unfinished)
 
-    def tell(self, order: Iterable[str]) -> None:
-        """Raises the failures that nobody was told of yet, in the order of the steps."""
+    def raise_failures(self, order: Iterable[str]) -> None:
+        """Raise the recorded failures as one StepError, in step order."""
         if self.failed:
-            failed = [self.failed[name] for name in order if name in self.failed]
-            raise StepError.of([problem for error in failed for problem in error.problems])
+            errors = [self.failed[name] for name in order if name in self.failed]
+            raise StepError.of(problem for error in errors for problem in error.problems)
 
     @cached_property
-    def merging(self) -> Mapping[str, Setting]:
-        """Lets a step that goes on for long merge its tables' small files, unless the environment has a word on it."""
-        is_open = self.spark.conf.get(AUTO_COMPACT, None) is None
-        return {AUTO_COMPACT: True} if isinstance(self.environment.engine, LocalEngine) and is_open else {}
+    def compaction(self) -> Mapping[str, Setting]:
+        """Settings that merge small files, for queries that run for days, unless the environment has its own."""
+        is_unset = self.spark.conf.get(AUTO_COMPACT, None) is None
+        return {AUTO_COMPACT: True} if isinstance(self.environment.engine, LocalEngine) and is_unset else {}
 
-    def _start(self, ready: prepare.PreparedStep, trigger: Trigger, lesser: Mapping[str, Setting]) -> StreamingQuery:
-        """Starts the step's query under its own settings, in its own scheduler pool."""
-        ready = self._completed(ready)
-        step = ready.step
+    def _start(self, prepared: PreparedStep, trigger: Trigger, defaults: Mapping[str, Setting]) -> RunningStep:
+        """Start the step's query with its own settings, in its own scheduler pool."""
+        step = prepared.step
         name = step.writes[0].memory or f"{self.pipeline}.{step.name}"
         checkpoint = spark_directory(self.environment, self.pipeline, step.name)
-        self.recorder.expect(name, step.name, checkpoint)
-        writer = (
-            ready.writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**trigger_options(trigger))
-        )
+        self.recorder.add_query(name, RecordedStep.of(step, self.environment, checkpoint))
+        writer = self._writer(prepared).queryName(name)
+        writer = writer.option("checkpointLocation", checkpoint).trigger(**trigger_options(trigger))
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", step.name)
-        with session_settings.session_settings(self.spark, {**lesser, **step.settings}):
+        with session_settings(self.spark, {**defaults, **step.settings}):
             try:
-                return open_sink.start(writer, step, self.environment, native=ready.native)
+                query = start(writer, step, self.environment, spark_sink=prepared.uses_spark_sink)
             except Exception as error:
                 raise StepError(
                     f"step {step.name!r} cannot start: {one_line(error)}",
                     where=f"step {step.name!r}",
-                    fix="mend its sink, its options or its settings",
+                    fix="correct its sink, its options or its settings",
                 ) from error
+        self.running[step.name] = RunningStep(prepared, trigger, query)
+        return self.running[step.name]
 
-    def _completed(self, ready: prepare.PreparedStep) -> prepare.PreparedStep:
-        """Prepares a step once more that was prepared over tables still to be made: now they are there."""
-        if not ready.awaits:
-            return ready
-        name = ready.step.name
-        if name not in self.completed:
-            note = self.recorder.note(name)
-            step = prepare.read_from_first_version(ready.step, ready.awaits)
-            with session_settings.session_settings(self.spark, step.settings):
-                self.completed[name] = prepare.prepare(self.spark, step, self.environment, note=note, to_come={})
-        return self.completed[name]
+    def _writer(self, prepared: PreparedStep) -> DataStreamWriter:
+        """Return the step's writer; if tables were pending, its query is opened now that they exist."""
+        if prepared.writer is not None:
+            return prepared.writer
+        name = prepared.step.name
+        if name not in self._writers:
+            step = read_from_first_version(prepared.step, prepared.pending_tables)
+            with session_settings(self.spark, step.settings):
+                query = open_query(self.spark, step, self.environment, on_counts=self.recorder.on_counts(name))
+            self._writers[name] = query.writer
+        return self._writers[name]
 
-    def _stop_at_batch_end(self, ready: prepare.PreparedStep, query: StreamingQuery) -> None:
+    def _stop_between_batches(self, running: RunningStep) -> None:
         """Stop the query between two batches. Raise UnfinishedBatchError if its tasks make no progress."""
+        name, query = running.step.step.name, running.query
         batch, tasks = _last_batch(query), TaskProgress(self.spark, str(query.runId))
         while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
-            _has_ended(query, within=0.05)
+            _has_ended(query, timeout=0.05)
             if tasks.seconds_without() > milliseconds(self.environment.stop_grace) / 1000:
                 raise UnfinishedBatchError(
-                    f"step {ready.step.name!r} was ended in {self._current_batch(ready.step.name)}: "
+                    f"step {name!r} was ended in {self._current_batch(name)}: "
                     f"none of its Spark tasks finished within {self.environment.stop_grace} (stop_grace)",
                     where=str(log_file(self.directory) or "the log of Spark"),
                     fix="start the run again: it repeats the batch; if it hangs again, look for a function that waits",
@@ -152,37 +166,43 @@ class QuerySupervisor:
         query.stop()
 
     def _current_batch(self, step: str) -> str:
-        """Return the batch that a step is working on, as far as its checkpoint can be read here."""
+        """Return the batch that a step is working on, if its checkpoint can be read from here."""
         checkpoint = Path(local_path(spark_directory(self.environment, self.pipeline, step)))
         numbers = [int(file.name) for file in checkpoint.glob("offsets/[0-9]*") if file.name.isdigit()]
         return f"batch {max(numbers)}" if numbers else "its batch"
 
-    def _is_over(self, ready: prepare.PreparedStep, trigger: Trigger, query: StreamingQuery) -> bool:
-        """Whether the query is to end: the run is, or it has read all that there was and would only wait for timers."""
-        waits = ready.has_timers and is_bounded(trigger) and self.recorder.is_idle(str(query.runId))
-        return self.stop.is_set() or waits
+    def _should_stop(self, running: RunningStep) -> bool:
+        """Return whether the run ends, or a bounded query has read everything and would only wait for timers."""
+        only_waits = (
+            running.step.has_timers and is_bounded(running.trigger) and self.recorder.is_idle(str(running.query.runId))
+        )
+        return self.stop.is_set() or only_waits
 
-    def _judge(self, ready: prepare.PreparedStep, query: StreamingQuery, *, stopped: bool = False) -> int:
-        """How many rows an ended query has read; if it has failed, its step's on_failure says what of the others."""
-        rows = self.recorder.wait(str(query.runId))
+    def _finish(self, running: RunningStep, *, stopped: bool = False) -> int:
+        """Return the number of rows that an ended query read.
+
+        Raise StepError if it failed and the step's `on_failure` is "stop"; otherwise record the failure.
+        """
+        prepared, _, query = running
+        name = prepared.step.name
+        rows = self.recorder.wait_for_end(str(query.runId))
         error = query.exception()
-        stopped = stopped or self.stop.is_set() or ready.has_timers
+        stopped = stopped or self.stop.is_set() or prepared.has_timers
         if error is None or (stopped and failures.is_interrupt(error)):
             return rows
-        failed = failures.step_error(ready.step, error, log_file(self.directory))
-        self.recorder.say("step failed", ready.step.name, failed.problems[0].message)
-        self.failed[ready.step.name] = failed
-        if ready.step.on_failure == "stop":
-            raise failed
+        self.failed[name] = failures.step_error(prepared.step, error, log_file(self.directory))
+        self.recorder.record("step failed", name, self.failed[name].problems[0].message)
+        if prepared.step.on_failure == "stop":
+            raise self.failed[name]
         return rows
 
 
-def _has_ended(query: StreamingQuery, *, within: float) -> bool:
-    """Whether the query ends within so many seconds, well or not."""
+def _has_ended(query: StreamingQuery, *, timeout: float) -> bool:
+    """Return whether the query ends within the timeout, successfully or not."""
     from pyspark.errors import StreamingQueryException
 
     with suppress(StreamingQueryException):
-        return bool(query.awaitTermination(within))  # type: ignore[arg-type]
+        return bool(query.awaitTermination(timeout))  # type: ignore[arg-type]
     return True
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.config.models import Every, Trigger
-
-if TYPE_CHECKING:
-    pass
-
 
 TRIGGERS: dict[str, Mapping[str, Any]] = {
     "available_now": {"availableNow": True},
@@ -19,9 +15,10 @@ TRIGGERS: dict[str, Mapping[str, Any]] = {
 
 
 def is_bounded(trigger: Trigger) -> bool:
-    """Whether a step with this trigger ends by itself."""
+    """Return whether a step with this trigger ends by itself."""
     return trigger in ("available_now", "once")
 
 
 def trigger_options(trigger: Trigger) -> Mapping[str, Any]:
+    """Return the keyword arguments of `DataStreamWriter.trigger`."""
     return {"processingTime": trigger.every} if isinstance(trigger, Every) else TRIGGERS[trigger]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-TIMERS = re.compile(r"(?:GroupsInPandasWithState|TransformWithState).*ProcessingTime")  # as plans say it (4.2.0)
+TIMERS = re.compile(r"(?:GroupsInPandasWithState|TransformWithState).*ProcessingTime")  # as plans print them (4.2.0)
 
 
 def require_supported(frame: DataFrame, step: Step, inputs: Mapping[str, DataFrame]) -> None:
@@ -24,25 +24,26 @@ def require_supported(frame: DataFrame, step: Step, inputs: Mapping[str, DataFra
         return
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, step.output.capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    frame_on_jvm: Any = frame._jdf
+    frame_in_jvm: Any = frame._jdf
     try:
-        checker.checkForStreaming(frame_on_jvm.queryExecution().analyzed(), mode)
+        checker.checkForStreaming(frame_in_jvm.queryExecution().analyzed(), mode)
     except Exception as error:
-        refused = transform_error(error, "Spark cannot stream this query")
+        unsupported = transform_error(error, "Spark cannot stream this query")
         if "without watermark" in str(error) or "without a watermark" in str(error):
-            plan = frame_on_jvm.queryExecution().analyzed().toString()
-            message = refused.problems[0].message
+            plan = frame_in_jvm.queryExecution().analyzed().toString()
+            message = unsupported.problems[0].message
             raise ConfigurationError(message, fix=watermarks.missing_watermark(step, inputs, plan)) from error
-        raise refused from error
+        raise unsupported from error
 
 
 def has_timers(frame: DataFrame) -> bool:
-    """Whether its state waits for the clock; false where there is no way to the plan."""
-    on_jvm: Any = getattr(frame, "_jdf", None)
-    return on_jvm is not None and TIMERS.search(on_jvm.queryExecution().analyzed().toString()) is not None
+    """Return whether the query has processing-time timers; false on Spark Connect, which hides the plan."""
+    in_jvm: Any = getattr(frame, "_jdf", None)
+    return in_jvm is not None and TIMERS.search(in_jvm.queryExecution().analyzed().toString()) is not None
 
 
 def transform_error(error: Exception, what: str) -> ConfigurationError:
+    """Return a foreign error of a transform, or of Spark's checker, as ours."""
     return ConfigurationError(
         f"{what}: {one_line(error)}",
         fix="change the transform, its settings or the step's output mode",

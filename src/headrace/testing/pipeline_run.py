@@ -99,6 +99,6 @@ def run_pipeline(
         sys.path.insert(0, code)
     bundle = Places(directory, sources or {}).put(load_bundle(root, environment, values))
     events: list[Event] = []
-    with runner.announce_run(bundle, pipeline, watch=events.append) as start:
-        runner.run(spark, bundle, pipeline, start=start, only=only, once=True)
+    with runner.announce_run(bundle, pipeline, watch=events.append) as announced:
+        runner.run(spark, bundle, pipeline, announced=announced, only=only, once=True)
     return PipelineRun(spark, bundle, tuple(events))

@@ -37,7 +37,7 @@ def reasons(flow, table):
 
 
 def refused(run, step):
-    return [event.refused for event in run.events if event.step == step and event.what == "batch"]
+    return [event.quarantined for event in run.events if event.step == step and event.what == "batch"]
 
 
 @pytest.mark.parametrize("log_can_be_asked", [True, False])
@@ -153,7 +153,7 @@ def test_rows_go_one_way_through_several_sinks_and_a_transform_of_their_own(flow
     ]
     assert {(row["step"], row["batch"]) for row in flow.read("named_quarantine")} == {("named", 0)}
     (event,) = [event for event in run.events if event.step == "named" and event.what == "batch"]
-    assert event.refused == {**REFUSED, "between n 0 and 50": 1}
+    assert event.quarantined == {**REFUSED, "between n 0 and 50": 1}
     assert event.dropped == {"not_null name": 2}
     assert event.warned == {"one_of id": 2}
     assert event.rows == 7  # read once for two tables, the quarantine, the console and all counts
@@ -174,7 +174,7 @@ def test_a_steps_own_rules_are_asked_of_all_good_rows_and_of_no_other(flow):
     assert sorted((row["id"], row["n"]) for row in flow.read("landed")) == [("a", 1), ("a", 9)]
     assert reasons(flow, "landed_quarantine") == {"malformed": 1, "one_of id": 1}
     (event,) = [event for event in run.events if event.what == "batch"]
-    assert event.refused == {"malformed": 1, "one_of id": 1}
+    assert event.quarantined == {"malformed": 1, "one_of id": 1}
     assert event.warned == {"between n 0 and 5": 2}
     assert event.rows == 4
 
@@ -208,7 +208,7 @@ def writer(spark, tmp_path):
 
     def make(*sinks, expect=(), transform=None):
         step = Step(name="s", layer="bronze", reads={}, writes=sinks, expect=expect)
-        return BatchWriter(step, environment, transform=transform, note=noted.__setitem__), noted
+        return BatchWriter(step, environment, transform=transform, on_counts=noted.__setitem__), noted
 
     yield make
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", None)
@@ -230,7 +230,7 @@ def test_a_batch_that_failed_between_two_writes_is_finished_by_the_same_writer(s
     write(batch, 1)
     assert rows_of(tmp_path, "t") == [1, 2]
     assert DeltaTable(str(tmp_path / "t_quarantine")).to_pyarrow_table()["raw"].to_pylist() == ['{"n":10}', '{"n":11}']
-    assert noted == {0: BatchCounts(), 1: BatchCounts(refused={"between n 0 and 9": 2})}
+    assert noted == {0: BatchCounts(), 1: BatchCounts(quarantined={"between n 0 and 9": 2})}
 
 
 def test_replace_keeps_the_last_batch_and_a_new_writer_knows_what_is_written(spark, writer, tmp_path):
@@ -253,7 +253,7 @@ def test_a_batch_of_bad_rows_alone_can_be_merged(spark, writer, tmp_path):
     write(spark.createDataFrame([(1, None)], "n INT, s INT"), 0)
     write(spark.createDataFrame([], "n INT, s INT"), 1)
     assert rows_of(tmp_path, "t") == [1]
-    assert noted == {0: BatchCounts(refused={"not_null s": 1}), 1: BatchCounts()}
+    assert noted == {0: BatchCounts(quarantined={"not_null s": 1}), 1: BatchCounts()}
 
 
 def test_without_a_table_refusals_are_counted_only(spark, writer, capsys):

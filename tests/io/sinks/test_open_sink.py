@@ -21,7 +21,7 @@ def test_each_kind_of_sink_gets_the_rows(flow, capsys):
         table: {LINES}, writes: {{table: lines, partition_by: [day]}}}}
         replaced: {LINES}, writes: {{table: last, mode: replace, cluster_by: [value]}}}}
         """)
-    assert {one.step.name: one.native for one in flow.rehearse()} == {
+    assert {one.step.name: one.uses_spark_sink for one in flow.rehearse()} == {
         "memory": True,
         "folder": True,
         "console": True,
@@ -58,10 +58,10 @@ def test_sparks_own_sink_is_taken_where_it_suffices_and_is_not_slower(native, ke
     environment = Environment(
         name="local", engine=LocalEngine(kind="local"), tables=Tables(root="t"), checkpoints="none"
     )
-    assert open_sink.uses_spark_sink(step, environment, judged=judged) is native
+    assert open_sink.uses_spark_sink(step, environment, has_verdicts=judged) is native
     if step.writes[0].mode == "append" and len(step.writes) == 1 and not step.row_wise:
         named = environment.model_copy(update={"tables": Tables(catalog="main", schema="shop")})
-        assert open_sink.uses_spark_sink(step, named, judged=judged) is not judged
+        assert open_sink.uses_spark_sink(step, named, has_verdicts=judged) is not judged
 
 
 def test_tables_are_made_as_far_as_they_are_needed(spark, tmp_path):
@@ -71,9 +71,9 @@ def test_tables_are_made_as_far_as_they_are_needed(spark, tmp_path):
     writes = [Sink(table="clustered", cluster_by=["n"]), Sink(table="plain"), Sink(console=True)]
     step = Step(name="s", layer="bronze", reads={}, writes=writes)
     schema = spark.createDataFrame([], "n INT").schema
-    open_sink.create_tables(spark, step, environment, schema, judged=False, only_needed=True)
+    open_sink.create_tables(spark, step, environment, schema, has_verdicts=False, only_needed=True)
     assert {file.name for file in tmp_path.iterdir()} == {"clustered"}
-    open_sink.create_tables(spark, step, environment, schema, judged=True)
+    open_sink.create_tables(spark, step, environment, schema, has_verdicts=True)
     assert {file.name for file in tmp_path.iterdir()} == {"clustered", "plain", "clustered_quarantine"}
     columns = [field.name for field in DeltaTable(str(tmp_path / "clustered_quarantine")).schema().fields]
     assert columns == ["raw", "reasons", "position", "step", "batch", "quarantined_at"]

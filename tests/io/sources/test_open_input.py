@@ -97,7 +97,7 @@ class Case:
     schema: str | None = None
     infer: bool = False
     options: dict[str, Any] = field(default_factory=dict)
-    refused: dict[str, list[str]] = field(default_factory=dict)
+    quarantined: dict[str, list[str]] = field(default_factory=dict)
 
 
 WRITTEN = ("parquet", "orc", "avro")  # by Spark
@@ -117,7 +117,7 @@ CASES = {
         [A1, B2],
         PAIR,
         options={"multiLine": True},
-        refused={"[1]\n": ["malformed"]},
+        quarantined={"[1]\n": ["malformed"]},
     ),
     "xml": Case("xml", {"1.xml": ["<r><row><id>a</id><n>1</n></row></r>"]}, [A1], PAIR, options={"rowTag": "row"}),
     "json with its own options": Case(
@@ -132,7 +132,7 @@ CASES = {
         {"1.json": ['{"value":1}', '{"value":']},
         [{"value": 1}],
         "value INT",
-        refused={'{"value":': ["malformed"]},
+        quarantined={'{"value":': ["malformed"]},
     ),
     "csv": Case("csv", {"1.csv": ["a,1", "", "b,2"]}, [A1, B2], PAIR),
     "csv with a header": Case("csv", {"1.csv": ["id,n", "a,1"]}, [A1], PAIR, options={"header": True}),
@@ -142,7 +142,7 @@ CASES = {
         {"1.csv": ["a,1", "few", "many,1,2", "type,x", "over,99999999999", ",2"]},
         [A1, {"id": None, "n": 2}],
         PAIR,
-        refused={raw: ["malformed"] for raw in ("few", "many,1,2", "type,x", "over,99999999999")},
+        quarantined={raw: ["malformed"] for raw in ("few", "many,1,2", "type,x", "over,99999999999")},
     ),
     "json in partitions": Case(
         "json",
@@ -158,14 +158,14 @@ CASES = {
         {"country=DE/1.csv": ["a,1", "x"]},
         [{**A1, "country": "DE"}],
         f"{PAIR}, country STRING",
-        refused={"x": ["malformed"]},
+        quarantined={"x": ["malformed"]},
     ),
     "json with odd names": Case(
         "json",
         {"1.json": ['{"user.id":"a","_raw":1}', "{"]},
         [{"user.id": "a", "_raw": 1}],
         "`user.id` STRING, _raw INT",
-        refused={"{": ["malformed"]},
+        quarantined={"{": ["malformed"]},
     ),
     "csv with odd names": Case(
         "csv",
@@ -173,7 +173,7 @@ CASES = {
         [{"user.id": "a", "_raw": 1}],
         "`user.id` STRING, _raw INT",
         options={"sep": ";"},
-        refused={"b;x": ["malformed"]},
+        quarantined={"b;x": ["malformed"]},
     ),
     "malformed": Case(
         "json",
@@ -242,7 +242,7 @@ def refused(rows):
 def test_a_format_comes_in(arrived, name):
     rows, case = arrived[0][name], CASES[name]
     assert sorted(good(rows), key=str) == sorted(case.wanted, key=str)
-    assert {raw: said["refused"] for raw, said in refused(rows).items()} == case.refused
+    assert {raw: said["refused"] for raw, said in refused(rows).items()} == case.quarantined
 
 
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)

@@ -93,6 +93,11 @@ class Step(Model):
         return tuple(sink.table for sink in self.writes if sink.table)
 
     @property
+    def transforms_batches(self) -> bool:
+        """Whether the transform runs on the good rows of each batch, instead of on the stream."""
+        return self.row_wise and self.transform is not None
+
+    @property
     def copies_changes(self) -> bool:
         """Whether changes of a table are applied to a copy of it, row by row."""
         changes = any(read.changes for read in self.reads.values())

@@ -1,4 +1,4 @@
-"""Merges a batch into a table by key: the newest row of each key stays."""
+"""Merge a batch into a table by key, keeping the newest row of each key."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def upsert(
     *,
     keys: Sequence[str],
     sequence: str,
-    stamp: TransactionId,
+    transaction: TransactionId,
     partition_by: Sequence[str] = (),
-    as_new_wins: bool = False,
+    ties_win: bool = False,
 ) -> None:
-    """Insert new keys and update known ones. Older rows never win; ties with the table win only with `as_new_wins`.
+    """Insert new keys and update known ones. Older rows never win; ties with the table win only with `ties_win`.
 
     Of rows that are changes of a table, the commit version breaks ties within the batch.
     """
     spark = rows.sparkSession
     tie_break = [COMMIT_VERSION] if COMMIT_VERSION in rows.columns else []
     fresh = newest_rows(rows, keys, [sequence, *tie_break]).drop(*CHANGE_COLUMNS)
-    if not table.exists(spark):  # the first rows need no merge; changes are kept for those who will read them
-        stamp.append(fresh, table, partition_by=partition_by, options=CHANGE_DATA_FEED)
+    if not table.exists(spark):  # the first rows need no merge; readers of changes need the change data feed
+        transaction.write(fresh, table, partition_by=partition_by, options=CHANGE_DATA_FEED)
         return
-    same_key = " AND ".join(f"kept.{key} <=> new.{key}" for key in map(quote_name, keys))
-    merge = table.delta(spark).alias("kept").merge(fresh.alias("new"), same_key)
+    same_key = " AND ".join(f"old.{key} <=> new.{key}" for key in map(quote_name, keys))
+    merge = table.delta(spark).alias("old").merge(fresh.alias("new"), same_key)
     by = quote_name(sequence)
-    newer = f"kept.{by} IS NULL OR new.{by} {'>=' if as_new_wins else '>'} kept.{by}"
-    with stamp.on(spark):
+    newer = f"old.{by} IS NULL OR new.{by} {'>=' if ties_win else '>'} old.{by}"
+    with transaction.in_session(spark):
         merge.whenMatchedUpdateAll(newer).whenNotMatchedInsertAll().execute()
 
 
@@ -59,7 +59,7 @@ def changed_rows(rows: DataFrame) -> DataFrame:
 
 
 def newest_rows(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
-    """Return the row of each key with the highest sequence; of ties, the same row at each repetition."""
+    """Return the row of each key with the highest sequence; of ties, the same one whenever the batch is repeated."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""A Delta table by its name: where it lies, how it is read, made and described."""
+"""A Delta table by its name in the bundle: its location, and how it is read, created and described."""
 
 from __future__ import annotations
 
@@ -12,98 +12,97 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
-CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}  # of a table whose changes can be read
+CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table of an environment: `place` is a path, or a name in a catalog."""
+    """One table of an environment; `location` is a path, or a name in a catalog."""
 
     name: str
-    place: str
+    location: str
     by_path: bool
 
     @property
     def in_sql(self) -> str:
-        """The table as a statement names it."""
-        return f"delta.`{self.place}`" if self.by_path else self.place
+        """The table as SQL statements name it."""
+        return f"delta.`{self.location}`" if self.by_path else self.location
 
     def exists(self, spark: SparkSession) -> bool:
-        """Whether the table has been made."""
+        """Return whether the table has been created."""
         from delta.tables import DeltaTable
 
         if self.by_path:
-            return bool(DeltaTable.isDeltaTable(spark, self.place))
-        return spark.catalog.tableExists(self.place)
+            return bool(DeltaTable.isDeltaTable(spark, self.location))
+        return spark.catalog.tableExists(self.location)
 
     def read(self, spark: SparkSession, options: Mapping[str, Setting] | None = None) -> DataFrame:
-        """The table as it is now."""
+        """Return the rows that the table has now."""
         reader = spark.read.format("delta").options(**(options or {}))
-        return reader.load(self.place) if self.by_path else reader.table(self.place)
+        return reader.load(self.location) if self.by_path else reader.table(self.location)
 
     def stream(self, spark: SparkSession, options: Mapping[str, Setting]) -> DataFrame:
-        """The table's rows as they come in."""
+        """Return the table's rows as a stream."""
         reader = spark.readStream.format("delta").options(**options)
-        return reader.load(self.place) if self.by_path else reader.table(self.place)
+        return reader.load(self.location) if self.by_path else reader.table(self.location)
 
     def delta(self, spark: SparkSession) -> Any:
-        """Delta's own handle, for merges, history and details."""
+        """Return Delta's own handle, for merges, history and details."""
         from delta.tables import DeltaTable
 
-        return DeltaTable.forPath(spark, self.place) if self.by_path else DeltaTable.forName(spark, self.place)
+        return DeltaTable.forPath(spark, self.location) if self.by_path else DeltaTable.forName(spark, self.location)
 
-    def make(
+    def create(
         self,
         spark: SparkSession,
         schema: StructType,
         *,
         partition_by: Sequence[str] = (),
         cluster_by: Sequence[str] = (),
-        changes: bool = False,
+        change_data_feed: bool = False,
     ) -> None:
-        """Makes the empty table unless it is there; `changes` lets others read what was changed in it."""
+        """Create the empty table if it does not exist."""
         if self.exists(spark):
             return
-        # This goes on where a first write failed and left files behind, and knows names of three parts; Delta's own
-        # builder does neither (4.4.0).
+        # An empty write works where a failed first write has left files, and with names of three parts; Delta's own
+        # table builder does neither (4.4.0).
         empty = spark.createDataFrame([], schema)
-        self.save(
-            empty.write.format("delta").mode("append").options(**CHANGE_DATA_FEED if changes else {}), partition_by
-        )
+        properties = CHANGE_DATA_FEED if change_data_feed else {}
+        self.save(empty.write.format("delta").mode("append").options(**properties), partition_by)
         if cluster_by:
             columns = ", ".join(f"`{column}`" for column in cluster_by)
             spark.sql(f"ALTER TABLE {self.in_sql} CLUSTER BY ({columns})")
 
     def save(self, writer: DataFrameWriter, partition_by: Sequence[str] = ()) -> None:
-        """Writes to the table; partitioned if this makes it."""
+        """Write to the table, and create it with these partitions if it does not exist."""
         if partition_by:
             writer = writer.partitionBy(*partition_by)
         if self.by_path:
-            writer.save(self.place)
+            writer.save(self.location)
         else:
-            writer.saveAsTable(self.place)
+            writer.saveAsTable(self.location)
 
-    def has_seen(self, spark: SparkSession, writer: str, batch: int) -> bool | None:
-        """Whether a write of this writer's batch is in the table already; None where Delta's log cannot be asked."""
-        if not self.by_path and not self.exists(spark):  # by path, a log without versions has seen nothing
+    def has_batch(self, spark: SparkSession, application: str, batch: int) -> bool | None:
+        """Return whether the table has this batch of this query; None where Delta's log cannot be read."""
+        if not self.by_path and not self.exists(spark):  # by path, a log without versions has no batch
             return False
         try:
             log = self._log(spark)
         except (AttributeError, NotImplementedError, TypeError):
-            return None  # Databricks has other classes, and its shared clusters no way to the JVM at all
+            return None  # Databricks has other classes, and its shared clusters give no access to the JVM
         none = getattr(spark._jvm, "scala.None$").__getattr__("MODULE$")
-        seen = log.update(False, none, none).transactions().get(writer)
-        return bool(seen.isDefined() and seen.get() >= batch)
+        last = log.update(False, none, none).transactions().get(application)
+        return bool(last.isDefined() and last.get() >= batch)
 
     def _log(self, spark: SparkSession) -> Any:
-        """Delta's own log of the table (4.4.0)."""
-        place = self.place if self.by_path else self.delta(spark).detail().collect()[0]["location"]
-        deltalog = getattr(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
-        return deltalog.forTable(spark._jsparkSession, place)
+        """Return Delta's own log of the table (4.4.0)."""
+        path = self.location if self.by_path else self.delta(spark).detail().collect()[0]["location"]
+        delta_log = getattr(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
+        return delta_log.forTable(spark._jsparkSession, path)
 
 
 def table_of(environment: Environment, name: str) -> Table:
-    """The table of that name in the environment."""
+    """Return the table of this name in the environment."""
     tables = environment.tables
     if tables.root is not None:
         return Table(name, f"{tables.root.rstrip('/')}/{name}", by_path=True)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TransactionId:
-    """Who writes which batch: Delta skips a write whose stamp the table has seen."""
+    """The query's id as the application, the batch's number as the version; as Delta's own streaming sink does."""
 
-    writer: str
+    application: str
     batch: int
-    is_new: bool = False  # no table can have it yet
+    is_new: bool = False  # no table can have this batch yet
 
-    def append(
+    def write(
         self,
         rows: DataFrame,
         table: Table,
@@ -32,24 +32,24 @@ class TransactionId:
         partition_by: Sequence[str] = (),
         options: Mapping[str, Setting] | None = None,
     ) -> None:
-        """Appends (or overwrites) under this stamp; the first write makes the table."""
+        """Append to the table, or overwrite it; the first write creates the table."""
         if self.is_new and mode == "append" and table.by_path and not options:
-            done = delta_append.append_batch(
-                rows, table.place, writer=self.writer, batch=self.batch, partition_by=partition_by
+            is_written = delta_append.append_batch(
+                rows, table.location, application=self.application, batch=self.batch, partition_by=partition_by
             )
-            if done:
+            if is_written:
                 return
-        stamped = {**(options or {}), "txnAppId": self.writer, "txnVersion": str(self.batch)}
-        table.save(rows.write.format("delta").mode(mode).options(**stamped), partition_by)
+        with_id = {**(options or {}), "txnAppId": self.application, "txnVersion": str(self.batch)}
+        table.save(rows.write.format("delta").mode(mode).options(**with_id), partition_by)
 
     @contextmanager
-    def on(self, spark: SparkSession) -> Iterator[None]:
-        """Stamps what the session commits meanwhile: for merges, which take no options."""
-        marks = {"txnAppId": self.writer, "txnVersion": str(self.batch)}
-        for key, value in marks.items():
+    def in_session(self, spark: SparkSession) -> Iterator[None]:
+        """Add the id to all commits of the session meanwhile: for merges, which take no options."""
+        settings = {"txnAppId": self.application, "txnVersion": str(self.batch)}
+        for key, value in settings.items():
             spark.conf.set(f"spark.databricks.delta.write.{key}", value)
         try:
             yield
         finally:
-            for key in marks:
+            for key in settings:
                 spark.conf.unset(f"spark.databricks.delta.write.{key}")

@@ -1,17 +1,30 @@
-"""Rows as Kafka records: how they are encoded, and how a topic is written to."""
+"""Write Kafka topics: how rows become records, and the options that Spark needs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.config.models import Environment, Sink
+from headrace.config.models import Environment, Sink, Step
 from headrace.errors import ConfigurationError
 from headrace.io import secrets
+from headrace.io.delta.transaction_id import TransactionId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 KAFKA_COLUMNS = {"key", "value", "headers", "topic", "partition"}  # of a record; Kafka's writer drops all others
+
+
+def open_stream(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
+    """Return Spark's Kafka sink for the topic."""
+    return as_records(frame).writeStream.format("kafka").options(**writer_options(sink, environment))
+
+
+def write_batch(rows: DataFrame, sink: Sink, step: Step, environment: Environment, transaction: TransactionId) -> None:
+    """Send a batch to the topic; Kafka does not know batches, so a repeated batch is sent again."""
+    options = {**writer_options(sink, environment), **sink.options}
+    as_records(rows).write.format("kafka").options(**options).save()
 
 
 def writer_options(sink: Sink, environment: Environment) -> dict[str, str]:
@@ -34,7 +47,7 @@ def as_records(rows: DataFrame) -> DataFrame:
 
 
 def require_record_columns(rows: DataFrame, topic: str) -> None:
-    """Raise ConfigurationError for columns that would be lost on the way to the topic."""
+    """Raise ConfigurationError for columns that Kafka's writer would drop."""
     columns = set(rows.columns)
     others = sorted(columns - KAFKA_COLUMNS)
     if "value" not in columns:

@@ -14,37 +14,34 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-
 QUARANTINE_SCHEMA = (
     "raw STRING, reasons ARRAY<STRING>, position STRING, step STRING, batch BIGINT, quarantined_at TIMESTAMP"
 )
 
 
 def quarantine_table(step: Step, environment: Environment) -> Table | None:
-    """The table for the step's refused rows, beside the first table that it writes."""
+    """Return the table for the step's quarantined rows, which is named after the first table that it writes."""
     return next((table_of(environment, name + QUARANTINE_SUFFIX) for name in step.tables_written), None)
 
 
-def bad_rows(verdicts: DataFrame) -> DataFrame:
+def quarantine_schema() -> StructType:
+    """Return the schema of every quarantine table."""
+    return parse_ddl(QUARANTINE_SCHEMA)
+
+
+def quarantined_rows(verdicts: DataFrame, step: str, batch: int) -> DataFrame:
+    """Return the rows of the quarantine table for these verdicts."""
     from pyspark.sql import functions as F
 
-    return verdicts.where(F.size(f"{VERDICT}.refused") > 0)
-
-
-def quarantine_rows(refused: DataFrame, step: str, batch: int) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    first = F.size(f"{VERDICT}.refused") * 0
-    return refused.select(
+    quarantined = verdicts.where(F.size(f"{VERDICT}.quarantined") > 0)
+    # As elements of an array, batch and time are no part of the generated code, which would be compiled for each batch
+    # otherwise. The index must not be a constant, or Spark would replace the element by its value.
+    zero = F.size(f"{VERDICT}.quarantined") * 0
+    return quarantined.select(
         F.col(f"{VERDICT}.raw").alias("raw"),
-        F.col(f"{VERDICT}.refused").alias("reasons"),
+        F.col(f"{VERDICT}.quarantined").alias("reasons"),
         F.col(f"{VERDICT}.position").alias("position"),
         F.lit(step).alias("step"),
-        F.get(F.array(F.lit(batch).cast("bigint")), first).alias("batch"),
-        F.get(F.array(F.current_timestamp()), first).alias("quarantined_at"),
+        F.get(F.array(F.lit(batch).cast("bigint")), zero).alias("batch"),
+        F.get(F.array(F.current_timestamp()), zero).alias("quarantined_at"),
     )
-
-
-def quarantine_schema() -> StructType:
-    """The columns of every quarantine table."""
-    return parse_ddl(QUARANTINE_SCHEMA)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def declared_schema(spark: SparkSession, read: Read) -> StructType | None:
-    """The declared schema: an import path or a DDL string."""
+    """Return the declared schema, or None if there is none."""
     from pyspark.sql.types import StructType
 
     if read.schema_ is None:

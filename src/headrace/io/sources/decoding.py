@@ -54,11 +54,11 @@ def was_replaced(schema: StructType) -> Column:
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
-    found = [F.lit(False)]
+    replaced = [F.lit(False)]
     for field in schema.fields:
         value = F.col(quote_name(field.name))
         if isinstance(field.dataType, StringType):
-            found.append(F.coalesce(value.contains(REPLACEMENT), F.lit(False)))
+            replaced.append(F.coalesce(value.contains(REPLACEMENT), F.lit(False)))
         elif isinstance(field.dataType, ArrayType | MapType | StructType):
-            found.append(F.coalesce(F.to_json(value).contains(REPLACEMENT), F.lit(False)))
-    return reduce(or_, found)
+            replaced.append(F.coalesce(F.to_json(value).contains(REPLACEMENT), F.lit(False)))
+    return reduce(or_, replaced)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headrace.config.models import FileSource
+from headrace.config.models import FileSource, local_path
 from headrace.config.spark_options import encoding_of, is_true, option
 from headrace.expectations.verdict import MALFORMED, POSITION, RAW
 from headrace.io.sources.decoding import decode, was_replaced, with_valid_text
 from headrace.io.sources.json_records import CORRUPT, LATE, parse_json
 from headrace.io.sources.partition_folders import Partitions, cast_folders, late_fields, partitions_of
+from headrace.spark import java_compiler
 from headrace.spark.columns import quote_name
 
 if TYPE_CHECKING:
@@ -24,10 +25,16 @@ FORMATS = ("json", "csv", "text", "xml", "parquet", "orc", "avro", "binaryFile")
 BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"  # as Spark's batch reader has it
 LONGEST_RAW = 65_536  # characters: Spark gives the whole file as the text of each malformed XML record (4.2.0)
 LINE, FOLDER = "_headrace_line", "_headrace_folder_"
+GLOB = r"[{}\[\]*?\\]|%(7B|7D|5B|5D|3F|5C)"  # in a path, which is URL-encoded
 
 
 def open_files(spark: SparkSession, source: FileSource, schema: StructType | None) -> DataFrame:
-    """Open the files of a source as rows of this schema, with the columns about their arrival."""
+    """Open the files of a source as rows of this schema, with the columns about the raw records."""
+    rows = _open_format(spark, source, schema)
+    return rows if _reads_names_exactly(spark, source) else _without_glob_names(rows)
+
+
+def _open_format(spark: SparkSession, source: FileSource, schema: StructType | None) -> DataFrame:
     from pyspark.sql.types import StructType
 
     reader = spark.readStream.options(**{**ALL_FILES, **source.options}).format(source.format)
@@ -127,6 +134,26 @@ def _defaults(source: FileSource) -> dict[str, bool]:
     # Spark's newer XML parser ignores `encoding` (4.2.0).
     is_decoded = encoding_of(source.options) and not option(source.options, "useLegacyXMLParser")
     return {"useLegacyXMLParser": True} if is_decoded else {}
+
+
+def _reads_names_exactly(spark: SparkSession, source: FileSource) -> bool:
+    """Return whether file names with glob characters are safe; see `_without_glob_names`."""
+    has_own_file_system = spark.conf.get("spark.hadoop.fs.file.impl", "") == java_compiler.LOCAL_FILES
+    recursive = str(source.options.get("recursiveFileLookup", "")).lower() == "true"  # lists each file once
+    return recursive or (has_own_file_system and bool(local_path(source.path)))
+
+
+def _without_glob_names(frame: DataFrame) -> DataFrame:
+    """Fail on rows of a file like `report[1].json`: Spark repeats the other files of its batch (4.1.0, 4.2.0)."""
+    from pyspark.sql import functions as F
+
+    position = F.col(POSITION)
+    message = F.concat(
+        F.lit("Spark would repeat rows, because a file's path contains one of the characters {}[]*?\\: "),
+        position,
+        F.lit("; set recursiveFileLookup: true in the source's options (a new name is too late for this batch)"),
+    )
+    return frame.where(F.when(position.rlike(GLOB), F.raise_error(message)).otherwise(True))
 
 
 PARSED = {"json": _read_json, "csv": _read_marked, "xml": _read_marked}

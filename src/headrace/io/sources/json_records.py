@@ -48,8 +48,8 @@ def parse_json(
         end = F.when(F.isnull(LATE), end).otherwise(F.concat(F.lit(f'],"{END}":1,"late":'), LATE, F.lit("}")))
     text = F.concat(F.lit('{"r":['), value, end)
     strict = {"allowNonNumericNumbers": "false", "allowSingleQuotes": "false"}
-    chosen = {key: str(value) for key, value in options.items() if key.lower() not in OURS}
-    parse = F.from_json(text, wrapped, {**strict, **chosen, "columnNameOfCorruptRecord": CORRUPT})
+    given = {key: str(value) for key, value in options.items() if key.lower() not in OURS}
+    parse = F.from_json(text, wrapped, {**strict, **given, "columnNameOfCorruptRecord": CORRUPT})
     others = [quote_name(name) for name in records.columns if name not in NOT_DATA]
     parsed = records.select(*others, RAW, POSITION, MALFORMED, parse.alias("_parsed"))
     malformed = F.col(MALFORMED) | F.col(f"_parsed.{CORRUPT}").isNotNull() | F.col(f"_parsed.{END}").isNull()

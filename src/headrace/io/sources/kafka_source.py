@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config.models import KafkaSource
 from headrace.config.spark_options import encoding_of
-from headrace.expectations import verdict
+from headrace.expectations.verdict import POSITION, RAW
 from headrace.io import secrets
 from headrace.io.sources.decoding import decode, with_valid_text
 from headrace.io.sources.json_records import parse_json
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) -> DataFrame:
+    """Open the records of the topics as rows of this schema, with the columns about the raw records."""
     from pyspark.sql import functions as F
 
     topics = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)}
@@ -28,10 +29,10 @@ def open_kafka(spark: SparkSession, source: KafkaSource, schema: StructType | No
         **source.options,
     }
     records = spark.readStream.format("kafka").options(**options).load()
-    position = F.concat_ws("-", "topic", "partition", "offset").alias(verdict.POSITION)
+    position = F.concat_ws("-", "topic", "partition", "offset").alias(POSITION)
     if source.format == "bytes":
-        return records.select("value", F.base64("value").alias(verdict.RAW), position)
-    lines = decode(records.select("value", position), "value", encoding_of(source.options))
+        return records.select("value", F.base64("value").alias(RAW), position)
+    texts = decode(records.select("value", position), "value", encoding_of(source.options))
     if source.format == "text" or schema is None:
-        return with_valid_text(lines, "value", verdict.RAW)
-    return with_valid_text(parse_json(lines, schema, source.options), verdict.RAW)
+        return with_valid_text(texts, "value", RAW)
+    return with_valid_text(parse_json(texts, schema, source.options), RAW)

@@ -72,7 +72,7 @@ class Partitions:
         for name in reversed(last):
             named = re.escape(name) if self.case_sensitive else f"(?i:{re.escape(name)})"
             folders = f"(?:{folders})?/{named}=[^/]*" if folders else f"/{named}=[^/]*"
-        return self._kept(rows, folders) if self.may_appear else rows
+        return self._with_folders(rows, folders) if self.may_appear else rows
 
     def with_late_folders(self, rows: DataFrame, late: StructType, column: str) -> DataFrame:
         """Add a column with the folders of each file as a JSON object of these fields; null where it has none.
@@ -82,14 +82,14 @@ class Partitions:
         from pyspark.sql import functions as F
 
         folders = f"(?:/(?:{_any_of(late.names)})={SAFE})+" if late.names else ""
-        rows = self._kept(rows, folders)
+        rows = self._with_folders(rows, folders)
         if not folders:
             return rows.withColumn(column, F.lit(None).cast("string"))
         chain = F.regexp_extract(POSITION, self._pattern(folders), 1)
         # A cheap test: if only the name of a file has "=", the chain is empty, and so is the object.
         return rows.withColumn(column, F.when(F.contains(POSITION, F.lit("=")), _as_json(chain, late)))
 
-    def _kept(self, rows: DataFrame, folders: str) -> DataFrame:
+    def _with_folders(self, rows: DataFrame, folders: str) -> DataFrame:
         """Keep files with such partition folders or none, leave out those in other folders, stop at the rest."""
         from pyspark.sql import functions as F
 

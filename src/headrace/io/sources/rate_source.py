@@ -12,4 +12,5 @@ if TYPE_CHECKING:
 
 
 def open_rate(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
+    """Open a stream of generated rows."""
     return spark.readStream.format("rate").options(rowsPerSecond=source.rows_per_second, **source.options).load()
