@@ -21,12 +21,12 @@ def checks_source_rows(read: Read, environment: Environment) -> bool:
 def can_judge(step: Step) -> bool:
     """Whether bad rows can be told apart before the transform of this step without changing what it does."""
     streams = [read for read in step.reads.values() if not read.static]
-    return len(streams) == 1 and (step.transform in (None, DEDUPLICATE) or step.row_wise)
+    return len(streams) == 1 and (step.transform is None or deduplicates(step) or step.row_wise)
 
 
 def deduplicates(step: Step) -> bool:
-    """Return whether the transform removes duplicates by the setting `keys`."""
-    return step.transform == DEDUPLICATE
+    """Return whether the transform only removes duplicates, by its setting `keys`: the built-in one always does."""
+    return step.deduplicates or step.transform == DEDUPLICATE
 
 
 def has_quarantine(step: Step, environment: Environment) -> bool:

@@ -19,6 +19,7 @@ class Rule(Model):
     one_of: dict[str, Many[Any]] | None = None
     matches: dict[str, str] | None = None
     rule: ImportPath | None = None
+    unique: Many[str] | None = None
     on_fail: Literal["quarantine", "drop", "warn", "stop"] = "quarantine"
 
 
@@ -80,6 +81,7 @@ class Step(Model):
     transform: ImportPath | None = None
     with_: dict[str, Any] = Field(default={}, alias="with")
     row_wise: bool = False
+    deduplicates: bool = False
     expect: Many[Rule] = ()
     writes: Many[Sink]
     output: Literal["append", "update", "complete"] = "append"
