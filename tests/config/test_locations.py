@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.config.document import plain, read
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words, line_order
+from headrace.config.document import parse_scalar, read_document
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path, line_order
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "conf").rglob("*.yml"))
@@ -15,7 +15,7 @@ FILES = sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY /
 
 @pytest.mark.parametrize("file", [*FILES, "databricks.yml", "resources/orders.job.yml"])
 def test_each_key_is_found_on_the_line_that_holds_it(file: str) -> None:
-    lines = read(REPOSITORY / file, file, strict=False).lines
+    lines = read_document(REPOSITORY / file, file, strict=False).lines
     text = (REPOSITORY / file).read_text().splitlines()
     keys = {path: line for path, line in lines.of.items() if path and isinstance(path[-1], str)}
     assert keys
@@ -46,7 +46,7 @@ def test_a_key_that_is_not_written_is_at_what_holds_it() -> None:
     ],
 )
 def test_a_path_in_words(path: KeyPath, words: str) -> None:
-    assert in_words(path) == words
+    assert describe_path(path) == words
 
 
 def test_the_nearest_word() -> None:
@@ -75,6 +75,6 @@ def test_lines_are_ordered_as_numbers() -> None:
     ],
 )  # fmt: skip
 def test_plain_scalars_are_read_as_yaml_1_2_says(text: str, value: object) -> None:
-    found = plain(text)
+    found = parse_scalar(text)
     assert found == value
     assert type(found) is type(value)

@@ -11,7 +11,7 @@ from headrace.cli import shared_options
 from headrace.errors import ConfigurationError, HeadraceError, Problem
 
 if TYPE_CHECKING:
-    from headrace.config.load import Reading
+    from headrace.config.load import BundleDraft
 
 
 @click.command
@@ -59,7 +59,7 @@ def _deep(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Pr
         return list(error.problems), []
 
 
-def _summary(reading: Reading) -> str:
+def _summary(reading: BundleDraft) -> str:
     counts = {
         "pipeline": len(reading.drafts),
         "step": sum(len(draft.steps) for draft in reading.drafts),

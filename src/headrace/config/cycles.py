@@ -9,7 +9,7 @@ from typing import TypeVar
 N = TypeVar("N")
 
 
-def circle_in(before: Mapping[N, Iterable[N]]) -> list[N]:
+def find_cycle(before: Mapping[N, Iterable[N]]) -> list[N]:
     """One circle, each node waited for by the next; empty when there is none.
 
     It begins with the first of its nodes that was given, whichever the search met first.

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from headrace.config.locations import KeyLocations, KeyPath, in_words
+from headrace.config.locations import KeyLocations, KeyPath, describe_path
 from headrace.errors import Problem
 
 try:
@@ -50,7 +50,7 @@ class Document:
         return self.data if isinstance(self.data, dict) else {}
 
 
-def read(path: Path, name: str, *, strict: bool = True) -> Document:
+def read_document(path: Path, name: str, *, strict: bool = True) -> Document:
     """Read one file, called `name` in messages; not strict lets through what old readers see differently."""
     try:
         text = _text(path)
@@ -191,10 +191,10 @@ class _Builder:
         elif self.strict and OLD_NUMBER.match(text):
             fix = f'quote it if the text is meant: "{text}"; else write the number in plain digits'
             self._problem(path, line, f"'{text}' is a different number to different YAML readers", fix)
-        return plain(text)
+        return parse_scalar(text)
 
     def _problem(self, path: KeyPath, line: int, message: str, fix: str) -> None:
-        there = f"{in_words(path)}: " if path else ""
+        there = f"{describe_path(path)}: " if path else ""
         self.problems.append(Problem(f"{self.name}:{line}", f"{there}{message}", fix))
 
 
@@ -203,7 +203,7 @@ def _strange_key(key: str) -> str:
         return "'<<' does not merge here"
     if OLD_TRUTH.match(key):
         return f"the key '{key}' means true or false to some YAML readers"
-    if OLD_NUMBER.match(key) or not isinstance(plain(key), str):
+    if OLD_NUMBER.match(key) or not isinstance(parse_scalar(key), str):
         return f"the key '{key}' is not a word"
     return ""
 
@@ -212,7 +212,7 @@ def _truth_of(text: str) -> str:
     return "true" if text.lower() in ("yes", "on") else "false"
 
 
-def plain(text: str) -> str | int | float | bool | None:
+def parse_scalar(text: str) -> str | int | float | bool | None:
     """An unquoted scalar, as YAML 1.2 reads it."""
     if NULL.match(text):
         return None

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.config.document import read
+from headrace.config.document import read_document
 from headrace.config.locations import KeyLocations, KeyPath, closest_match
-from headrace.config.model_builder import shape
+from headrace.config.model_builder import build_model
 from headrace.config.models import Environment
 from headrace.config.substitution import Values
 from headrace.errors import Problem
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-PLACES: tuple[KeyPath, ...] = (
+PATH_KEYS: tuple[KeyPath, ...] = (
     ("tables", "root"),
     ("checkpoints",),
     ("engine", "ivy_settings"),
@@ -57,7 +57,7 @@ def read_environment(
         fix = closest_match(name, known) if known else f"write {file}"
         problem = Problem("conf", f"there is no environment '{name}'", fix)
         return EnvironmentDraft(name, KeyLocations(file), {}, Values(KeyLocations(file), {}, {})), [problem]
-    document = read(root / file, file)
+    document = read_document(root / file, file)
     declared = document.mapping.get("values")
     values = Values(document.lines, declared if isinstance(declared, dict) else {}, given, lenient)
     if document.data is None:
@@ -65,9 +65,9 @@ def read_environment(
     values.check()
     raw = document.mapping
     filled = {key: part if key == "values" else values.into(part, key) for key, part in raw.items()}
-    for place in PLACES:
+    for place in PATH_KEYS:
         filled = _absolute(filled, place, root)
-    environment, problems = shape(Environment, filled, document.lines, (), name=name)
+    environment, problems = build_model(Environment, filled, document.lines, (), name=name)
     return EnvironmentDraft(name, document.lines, raw, values, environment), [
         *document.problems,
         *values.problems,
@@ -80,7 +80,9 @@ def is_absolute(place: str) -> bool:
     return place.startswith("/") or SCHEME.match(place) is not None
 
 
-def places(data: Any, path: KeyPath = (), wanted: tuple[KeyPath, ...] = PLACES) -> Iterator[tuple[KeyPath, Any]]:
+def path_values(
+    data: Any, path: KeyPath = (), wanted: tuple[KeyPath, ...] = PATH_KEYS
+) -> Iterator[tuple[KeyPath, Any]]:
     """The key paths at which an environment names a directory or a file, and what stands there."""
     for place in wanted:
         if not place:
@@ -88,7 +90,7 @@ def places(data: Any, path: KeyPath = (), wanted: tuple[KeyPath, ...] = PLACES) 
         elif isinstance(data, dict):
             for key in data if place[0] == "*" else [place[0]]:
                 if key in data:
-                    yield from places(data[key], (*path, key), (place[1:],))
+                    yield from path_values(data[key], (*path, key), (place[1:],))
 
 
 def _absolute(data: Any, place: KeyPath, root: Path) -> Any:

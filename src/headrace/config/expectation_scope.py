@@ -18,7 +18,7 @@ def checks_source_rows(read: Read, environment: Environment) -> bool:
     return form in JUDGED_FORMATS or read.watermark is not None or bool(read.expect)
 
 
-def can_judge(step: Step) -> bool:
+def can_check_rows(step: Step) -> bool:
     """Whether bad rows can be told apart before the transform of this step without changing what it does."""
     streams = [read for read in step.reads.values() if not read.static]
     return len(streams) == 1 and (step.transform in (None, DEDUPLICATE) or step.row_wise)

@@ -46,7 +46,7 @@ def load_all(root: Path, values: Mapping[str, str] | None = None) -> tuple[Bundl
 
 
 @dataclass(frozen=True)
-class Reading:
+class BundleDraft:
     """What the files say, right or wrong."""
 
     root: Path
@@ -63,7 +63,7 @@ class Reading:
     def bundles(self) -> tuple[Bundle, ...]:
         """The bundle for each environment that was read, if nothing is wrong."""
         if self.problems:
-            raise ConfigurationError.of(in_order(self.problems))
+            raise ConfigurationError.of(sort_problems(self.problems))
         pipelines = {draft.name: Pipeline(name=draft.name, steps=draft.steps) for draft in self.drafts}
         return tuple(
             Bundle(
@@ -82,7 +82,7 @@ class Reading:
 
 def read_bundle(
     root: Path, names: list[str], given: Mapping[str, str] | None = None, *, lenient: bool = False
-) -> Reading:
+) -> BundleDraft:
     """Read the files for some environments, and gather all that is wrong with them."""
     root = root.resolve()
     given = given or {}
@@ -115,7 +115,7 @@ def read_bundle(
     # A target without an environment is read with any of the others.
     targets = [name for name in resources.targets if name in names or name not in known]
     jobs, found = check_deployment(root, resources, targets, drafts, environments, known)
-    return Reading(root, resources, drafts, environments, jobs, problems + found)
+    return BundleDraft(root, resources, drafts, environments, jobs, problems + found)
 
 
 def _not_read(root: Path) -> list[Problem]:
@@ -128,6 +128,6 @@ def _undeclared(name: str, declared: set[str]) -> Problem:
     return Problem("conf", f"the value '{name}' is given, but no environment declares it", fix)
 
 
-def in_order(problems: Iterable[Problem]) -> list[Problem]:
+def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
     """Each problem once, by file and line."""
     return sorted(dict.fromkeys(problems), key=lambda problem: (line_order(problem.where), problem.message))

@@ -44,7 +44,7 @@ class KeyLocations:
         return f"{self.file}:{self.of[()]}" if () in self.of else self.file
 
 
-def in_words(path: KeyPath) -> str:
+def describe_path(path: KeyPath) -> str:
     """('steps', 'a', 'reads', 'b', 'watermark') -> "step 'a', input 'b', watermark"."""
     words: list[str] = []
     before: str | int | None = None
@@ -61,7 +61,7 @@ def in_words(path: KeyPath) -> str:
     return ", ".join(words)
 
 
-def meant(word: str, known: Iterable[str]) -> str | None:
+def closest_name(word: str, known: Iterable[str]) -> str | None:
     """The known word that a word not known was probably meant to be."""
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)), None)
 
@@ -69,7 +69,7 @@ def meant(word: str, known: Iterable[str]) -> str | None:
 def closest_match(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """A fix for a word that is not known: the nearest one, else all of them."""
     choices = sorted(known)
-    close = meant(word, choices)
+    close = closest_name(word, choices)
     if close:
         return f"did you mean '{close}'?"
     if otherwise or not choices:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words, meant
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, closest_name, describe_path
 from headrace.config.models import value_types
 from headrace.errors import Problem
 
@@ -46,15 +46,17 @@ PATTERNS = {
 }
 
 
-def shape(model: type[M], data: Any, lines: KeyLocations, at: KeyPath, **given: Any) -> tuple[M | None, list[Problem]]:
+def build_model(
+    model: type[M], data: Any, lines: KeyLocations, at: KeyPath, **given: Any
+) -> tuple[M | None, list[Problem]]:
     """The model made of the data at a key path; `given` are fields that the file does not write.
 
     Beside problems that are all slips of the pen, the model is made as it was probably meant, so that whoever checks it
     against others finds what else is wrong.
     """
     if not isinstance(data, dict):
-        words = f"{in_words(at)}: " if at else ""
-        message = f"{words}must hold keys and their values, not {shown(data)}"
+        words = f"{describe_path(at)}: " if at else ""
+        message = f"{words}must hold keys and their values, not {format_value(data)}"
         return None, [Problem(lines.where(*at), message, EXAMPLES[TYPES["dict_type"]])]
     strays = [_unknown(model, at, key, lines) for key in given if key in data]
     try:
@@ -79,14 +81,14 @@ def _meant(
         holder = reduce(lambda inside, key: inside[key], path[:-1], data)
         if detail["type"] == "extra_forbidden":
             value = holder.pop(path[-1])
-            known = meant(str(path[-1]), keys_of(_owner(model, detail["loc"][:-1])) - holder.keys())
+            known = closest_name(str(path[-1]), keys_of(_owner(model, detail["loc"][:-1])) - holder.keys())
             if known is not None:
                 holder[known] = value
                 lines.also(at + path, (*at, *path[:-1], known))
         elif detail["type"] == "literal_error" and isinstance(detail["input"], str):
-            holder[path[-1]] = meant(detail["input"], _choices(detail, "expected"))
+            holder[path[-1]] = closest_name(detail["input"], _choices(detail, "expected"))
         elif detail["type"] == "union_tag_invalid":
-            holder[path[-1]]["kind"] = meant(detail["ctx"]["tag"], _choices(detail, "expected_tags"))
+            holder[path[-1]]["kind"] = closest_name(detail["ctx"]["tag"], _choices(detail, "expected_tags"))
     try:
         return model.model_validate(data)
     except ValidationError:
@@ -118,10 +120,10 @@ def _problem(
     if kind == "extra_forbidden":
         return _unknown(_owner(model, detail["loc"][:-1]), at + path[:-1], str(path[-1]), lines)
     if kind == "missing" and isinstance(path[-1], str):
-        around = in_words(at + path[:-1])
+        around = describe_path(at + path[:-1])
         words = f"{around}: " if around else ""
         return Problem(where, f"{words}'{path[-1]}' is missing", f"add '{path[-1]}:' here")
-    words = in_words(at + path) if kind != "missing" else in_words(at + path[:-1])
+    words = describe_path(at + path) if kind != "missing" else describe_path(at + path[:-1])
     message, fix = _said(detail) if len(details) == 1 else _either(details)
     return Problem(where, f"{words}: {message}" if words else message, fix)
 
@@ -129,31 +131,31 @@ def _problem(
 def _either(details: list[ErrorDetails]) -> tuple[str, str]:
     """One sentence for a value that is none of a union's simple types."""
     if len(details) > 2:  # a setting may be anything but a list or keys
-        return f"must be a single value, not {shown(details[0]['input'])}", "write text, a number, true or false"
+        return f"must be a single value, not {format_value(details[0]['input'])}", "write text, a number, true or false"
     kinds = [TYPES.get(detail["type"], "").removeprefix("must be ") for detail in details]
-    value = shown(details[0]["input"])
+    value = format_value(details[0]["input"])
     return f"must be {' or '.join(kind for kind in kinds if kind)}, not {value}", "write a single value"
 
 
 def _said(detail: ErrorDetails) -> tuple[str, str]:
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind in TYPES:
-        return f"{TYPES[kind]}, not {shown(value)}", EXAMPLES[TYPES[kind]]
+        return f"{TYPES[kind]}, not {format_value(value)}", EXAMPLES[TYPES[kind]]
     if kind in ("missing", "too_long", "too_short"):
         return "must be a pair", "write the lowest and the highest value: [low, high]"
     if kind == "literal_error":
         choices = _choices(detail, "expected")
         if not isinstance(value, str):
             fix = f"write {choices[0].lower()}" if len(choices) == 1 else f"known here: {', '.join(choices)}"
-            return f"unknown word {shown(value)}", fix
-        return f"unknown word {shown(value)}", closest_match(value, choices)
+            return f"unknown word {format_value(value)}", fix
+        return f"unknown word {format_value(value)}", closest_match(value, choices)
     if kind == "union_tag_invalid":
         choices = _choices(detail, "expected_tags")
         return f"unknown kind '{context['tag']}'", closest_match(str(context["tag"]), choices)
     if kind == "union_tag_not_found":
         return "'kind' is missing", "add 'kind:' here"
     if kind == "greater_than_equal":
-        return f"must be at least {context['ge']}, not {shown(value)}", "write a larger number"
+        return f"must be at least {context['ge']}, not {format_value(value)}", "write a larger number"
     if kind == "string_pattern_mismatch":
         return _pattern(str(context["pattern"]), value)
     if kind == "value_error":
@@ -165,12 +167,12 @@ def _said(detail: ErrorDetails) -> tuple[str, str]:
 def _pattern(pattern: str, value: Any) -> tuple[str, str]:
     for name, said in PATTERNS.items():
         if any(getattr(part, "pattern", None) == pattern for part in get_args(getattr(value_types, name))):
-            return f"{shown(value)} {said[0]}", said[1]
-    return f"{shown(value)} is not of the form {pattern}", "write it in that form"
+            return f"{format_value(value)} {said[0]}", said[1]
+    return f"{format_value(value)} is not of the form {pattern}", "write it in that form"
 
 
 def _unknown(owner: type[BaseModel] | None, at: KeyPath, key: str, lines: KeyLocations) -> Problem:
-    words = f"{in_words(at)}: " if at else ""
+    words = f"{describe_path(at)}: " if at else ""
     return Problem(lines.where(*at, key), f"{words}unknown key '{key}'", closest_match(key, keys_of(owner)))
 
 
@@ -179,7 +181,7 @@ def keys_of(owner: type[BaseModel] | None) -> set[str]:
     return {field.alias or name for name, field in owner.model_fields.items()} - {"name"} if owner else set()
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as a message shows it: short, and in YAML's words."""
     if value is None:
         return "nothing"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headrace.config.document import Document, read
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words, meant
-from headrace.config.model_builder import keys_of, shape
+from headrace.config.document import Document, read_document
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, closest_name, describe_path
+from headrace.config.model_builder import build_model, keys_of
 from headrace.config.models import Step
 from headrace.config.substitution import references
 from headrace.errors import Problem
@@ -44,7 +44,7 @@ def read_pipelines(root: Path) -> tuple[list[Draft], list[Problem]]:
         if not NAME.match(path.stem):
             fix = "use letters, digits and '_', not starting with a digit"
             problems.append(Problem(file, f"'{path.stem}' is not a name for a pipeline", fix))
-        draft, found = _draft(path.stem, read(path, file))
+        draft, found = _draft(path.stem, read_document(path, file))
         drafts.append(draft)
         problems += found
     if not drafts:
@@ -90,10 +90,10 @@ def _step(name: str, raw: Any, lines: KeyLocations) -> tuple[Step | None, list[P
             raw = {**raw, key: [raw[key]]}
             lines.also((*at, key), (*at, key, 0))  # one sink is a list of one
     for path, names in _referring(raw, at):
-        message = f"{in_words(path)}: '${{{names}}}' stands in a pipeline"
+        message = f"{describe_path(path)}: '${{{names}}}' stands in a pipeline"
         fix = "a pipeline is the same in every environment: put what differs into the environment files"
         problems.append(Problem(lines.where(*path), message, fix))
-    step, found = shape(Step, raw, lines, at, name=name)
+    step, found = build_model(Step, raw, lines, at, name=name)
     return step, problems + found
 
 
@@ -101,7 +101,7 @@ def _sinks(raw: Any) -> list[str]:
     """The key under which a step has its sinks, or the one by which that was meant."""
     known = keys_of(Step)
     keys = list(raw) if isinstance(raw, dict) else []
-    return [key for key in keys if key == "writes" or (key not in known and meant(key, known) == "writes")]
+    return [key for key in keys if key == "writes" or (key not in known and closest_name(key, known) == "writes")]
 
 
 def _referring(data: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:

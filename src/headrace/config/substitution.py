@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}?")
@@ -79,7 +79,7 @@ class Values:
                 self._problem(("values", name), message, "give digits only")
 
     def _problem(self, path: KeyPath, message: str, fix: str) -> None:
-        words = "" if path[:1] == ("values",) else f"{in_words(path)}: "
+        words = "" if path[:1] == ("values",) else f"{describe_path(path)}: "
         self.problems.append(Problem(self.lines.where(*path), f"{words}{message}", fix))
 
 

@@ -44,7 +44,7 @@ class Mismatch:
     fix: str
 
 
-def of_source(function: ast.FunctionDef) -> Parameters:
+def parameters_in_source(function: ast.FunctionDef) -> Parameters:
     """The parameters of a function that is only read, never imported."""
     given = function.args
     positional = [*given.posonlyargs, *given.args]
@@ -61,7 +61,7 @@ def of_source(function: ast.FunctionDef) -> Parameters:
     )
 
 
-def of_function(function: Callable[..., Any]) -> Parameters:
+def parameters_of(function: Callable[..., Any]) -> Parameters:
     """The parameters of a function that is there."""
     stream: str | None = None
     inputs: dict[str, bool] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.config.models import Step
 from headrace.errors import ConfigurationError, Problem
-from headrace.graph.function_signatures import mismatches, of_function
+from headrace.graph.function_signatures import mismatches, parameters_of
 
 # ── Without importing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -48,7 +48,7 @@ def bind_arguments(
     if not callable(function):
         fix = "name a function"
         raise ConfigurationError(f"step '{step.name}': {step.transform} is not a function", fix=fix)
-    takes = of_function(function)
+    takes = parameters_of(function)
     wrong = list(mismatches(takes, step))
     if wrong:
         raise ConfigurationError.of(Problem("", f"step '{step.name}': {one.message}", one.fix) for one in wrong)

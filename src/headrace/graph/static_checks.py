@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.config.environment_files import environment_names
-from headrace.config.load import Reading, in_order, read_bundle
+from headrace.config.load import BundleDraft, read_bundle, sort_problems
 from headrace.config.locations import KeyLocations
 from headrace.config.models import Bundle, Rule, Step
 from headrace.errors import ConfigurationError, Problem
-from headrace.graph.function_signatures import mismatches, of_source
-from headrace.graph.static_imports import Missing, Unchecked, find
+from headrace.graph.function_signatures import mismatches, parameters_in_source
+from headrace.graph.static_imports import Missing, Unchecked, find_definition
 
 
 @dataclass(frozen=True)
 class CheckResult:
     """What the files alone show: what they say, what is wrong with them, what was not looked at."""
 
-    reading: Reading
+    reading: BundleDraft
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
 
@@ -29,7 +29,7 @@ def check_files(root: Path, environment: str | None = None, values: Mapping[str,
     names = [environment] if environment else environment_names(root)
     reading = read_bundle(root, names, values, lenient=environment is None)
     said = list(check_functions(root, reading.located_steps()))
-    problems = in_order([*reading.problems, *(one for one in said if isinstance(one, Problem))])
+    problems = sort_problems([*reading.problems, *(one for one in said if isinstance(one, Problem))])
     return CheckResult(reading, tuple(problems), tuple(note for note in said if isinstance(note, str)))
 
 
@@ -47,7 +47,7 @@ def check_functions(root: Path, steps: Iterable[tuple[KeyLocations, Step]]) -> I
         if step.transform is not None:
             yield from _check_transform(lines, step, source)
         for path, named in _import_paths(step):
-            found = find(named, source)
+            found = find_definition(named, source)
             where = lines.where("steps", step.name, *path)
             if isinstance(found, Missing):
                 yield Problem(where, f"step '{step.name}', {path[-1]}: {found.message}", found.fix)
@@ -55,20 +55,20 @@ def check_functions(root: Path, steps: Iterable[tuple[KeyLocations, Step]]) -> I
                 continue
             elif isinstance(found, Unchecked):
                 yield f"{where}: step '{step.name}': rule '{named}' is unchecked, as {found.why}"
-            elif wanted := of_source(found).required:
+            elif wanted := parameters_in_source(found).required:
                 message = f"step '{step.name}', rule: '{named}' wants '{wanted[0]}', but a rule takes nothing"
                 yield Problem(where, message, "name the columns in the rule: F.col('…')")
 
 
 def _check_transform(lines: KeyLocations, step: Step, source: Path) -> Iterator[Problem | str]:
     where = lines.where("steps", step.name, "transform")
-    found = find(str(step.transform), source)
+    found = find_definition(str(step.transform), source)
     if isinstance(found, Missing):
         yield Problem(where, f"step '{step.name}', transform: {found.message}", found.fix)
     elif isinstance(found, Unchecked):
         yield f"{where}: step '{step.name}': inputs and settings are unchecked, as {found.why}"
     else:
-        for wrong in mismatches(of_source(found), step):
+        for wrong in mismatches(parameters_in_source(found), step):
             place = lines.where("steps", step.name, *wrong.path)
             yield Problem(place, f"step '{step.name}': {wrong.message}", wrong.fix)
 

@@ -29,10 +29,10 @@ class Unchecked:
     why: str
 
 
-Found = ast.FunctionDef | Missing | Unchecked
+Definition = ast.FunctionDef | Missing | Unchecked
 
 
-def find(path: str, source: Path) -> Found:
+def find_definition(path: str, source: Path) -> Definition:
     """What `module:name` names; `source` is the directory that is searched before Python's own."""
     module, _, name = path.partition(":")
     spec = _spec(module, source)
@@ -114,7 +114,7 @@ def _bound(statement: ast.AST) -> set[str]:
     return {name for child in ast.iter_child_nodes(statement) for name in _bound(child)}
 
 
-def _named(written: _Written, module: str, name: str) -> Found:
+def _named(written: _Written, module: str, name: str) -> Definition:
     if name in written.functions:
         function = written.functions[name]
         return Unchecked(f"'{module}:{name}' is decorated") if function.decorator_list else function

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from headrace.config.checks.encoding_checks import check_encodings
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.expectation_scope import can_judge, checks_source_rows, has_quarantine
+from headrace.config.expectation_scope import can_check_rows, checks_source_rows, has_quarantine
 from headrace.config.locations import closest_match
 from headrace.config.models import Environment, FileSource, KafkaSource, Read, Step
 from headrace.config.pipeline_files import Draft
@@ -83,7 +83,7 @@ def _lacks_schema(read: Read, source: object) -> bool:
 
 def _judging(draft: Draft, step: Step, environment: Environment) -> Iterator[Problem]:
     for name, read in step.reads.items():
-        if checks_source_rows(read, environment) and not can_judge(step):
+        if checks_source_rows(read, environment) and not can_check_rows(step):
             where = draft.lines.where("steps", step.name, "reads", name)
             told = f"step '{step.name}', input '{name}': its rows cannot be judged"
             fix = "land the source in a bronze step first"

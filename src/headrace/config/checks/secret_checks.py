@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import KeyLocations, KeyPath, in_words
+from headrace.config.locations import KeyLocations, KeyPath, describe_path
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
 
@@ -49,7 +49,7 @@ def check_environment_secrets(environment: EnvironmentDraft) -> Iterator[Problem
         places += [(kind, name, "options") for name in environment.names(kind)]
     for at in places:
         for path, key in _written_out(_under(environment.raw, at), at):
-            message = f"{in_words(path[:-1])}: a secret is written out at '{key}'"
+            message = f"{describe_path(path[:-1])}: a secret is written out at '{key}'"
             yield Problem(environment.lines.where(*path), message, IN_CONF)
 
 
@@ -61,7 +61,7 @@ def check_step_secrets(draft: Draft) -> Iterator[Problem]:
         options += [(("writes", number, "options"), sink.options) for number, sink in enumerate(step.writes)]
         for at, found in options:
             for path, key in _written_out(found, ("steps", name, *at)):
-                message = f"{in_words(path[:-1])}: a secret is written out at '{key}'"
+                message = f"{describe_path(path[:-1])}: a secret is written out at '{key}'"
                 yield Problem(draft.lines.where(*path), message, IN_CONF)
 
 

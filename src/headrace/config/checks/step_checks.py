@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from headrace.config.expectation_scope import DEDUPLICATE
-from headrace.config.locations import KeyPath, in_words
+from headrace.config.locations import KeyPath, describe_path
 from headrace.config.models import Read, Rule, Sink, Step
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
@@ -33,7 +33,7 @@ def check_steps(drafts: list[Draft]) -> list[Problem]:
         for step in draft.steps.values():
             for path, message, fix in _step(step):
                 at = ("steps", step.name, *path)
-                problems.append(Problem(draft.lines.where(*at), f"{in_words(at)}: {message}", fix))
+                problems.append(Problem(draft.lines.where(*at), f"{describe_path(at)}: {message}", fix))
     return problems
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headrace.config.cycles import circle_in
+from headrace.config.cycles import find_cycle
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX, has_quarantine
 from headrace.config.locations import closest_match
@@ -146,7 +146,7 @@ def _cycles(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Problem]
                     writer, other, _ = writers[str(read.table)]
                     node[(writer.name, other)] = name
     files = {draft.name: draft for draft in drafts}
-    while circle := circle_in(before):
+    while circle := find_cycle(before):
         pipeline, reader = circle[0]
         reads = before[circle[0]].pop(circle[-1])
         where = files[pipeline].lines.where("steps", reader, "reads", reads)

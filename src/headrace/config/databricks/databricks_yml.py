@@ -10,7 +10,7 @@ from typing import Any
 from headrace.config.databricks.bundle_grammar import BUNDLE_GRAMMAR
 from headrace.config.databricks.job_definitions import Job, Target, in_targets, known_in
 from headrace.config.databricks.references import Unresolved, put_in, variables_of
-from headrace.config.document import Document, read
+from headrace.config.document import Document, read_document
 from headrace.config.locations import KeyLocations, KeyPath, closest_match
 from headrace.errors import Problem
 
@@ -35,7 +35,7 @@ def read_resources(root: Path) -> Resources:
     """databricks.yml and what it includes; without one, a bundle is named after its directory."""
     if not (root / FILE).is_file():
         return Resources(name=root.name, written=False)
-    document = read(root / FILE, FILE, strict=False)
+    document = read_document(root / FILE, FILE, strict=False)
     found = Resources(root.name, document.lines, problems=list(document.problems))
     if not document.mapping:
         return found
@@ -45,7 +45,7 @@ def read_resources(root: Path) -> Resources:
     found.targets = _targets(whole, found)
     _jobs(document, found)
     for file in _included(root, document, found.problems):
-        included = read(file, file.relative_to(root).as_posix(), strict=False)
+        included = read_document(file, file.relative_to(root).as_posix(), strict=False)
         found.problems += included.problems
         if included.data is not None:
             _only_resources(included, found)

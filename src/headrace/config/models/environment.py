@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from headrace.config.models.value_types import Duration, Many, Memory, Model, Name, SecretName, Setting
+from headrace.config.models.value_types import Duration, Memory, Model, Name, SecretName, Setting, TupleOf
 
 
 class LocalEngine(Model):
@@ -55,8 +55,8 @@ def _written_as(value: object) -> str:
     return "keys" if isinstance(value, (dict, BaseModel)) else "word"
 
 
-TriggerWord = Literal["available_now", "once", "default"]
-Trigger = Annotated[Annotated[TriggerWord, Tag("word")] | Annotated[Every, Tag("keys")], Discriminator(_written_as)]
+TriggerName = Literal["available_now", "once", "default"]
+Trigger = Annotated[Annotated[TriggerName, Tag("word")] | Annotated[Every, Tag("keys")], Discriminator(_written_as)]
 
 
 class Secret(Model):
@@ -88,7 +88,7 @@ class KafkaSource(Model):
 
     kind: Literal["kafka"]
     servers: str
-    topics: Many[str] = ()
+    topics: TupleOf[str] = ()
     pattern: str | None = None
     format: Literal["json", "text", "bytes"] = "json"
     start: Literal["earliest", "latest"] = "earliest"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Strict
 
-from headrace.config.models.value_types import IMPORT_PATH, Duration, ImportPath, Many, Model, Name, Setting
+from headrace.config.models.value_types import IMPORT_PATH, Duration, ImportPath, Model, Name, Setting, TupleOf
 
 Layer = Literal["bronze", "silver", "gold"]
 
@@ -14,9 +14,9 @@ Layer = Literal["bronze", "silver", "gold"]
 class Rule(Model):
     """One entry of `expect`: exactly one of the five tests, and what to do with a row that fails it."""
 
-    not_null: Many[str] | None = None
+    not_null: TupleOf[str] | None = None
     between: dict[str, Annotated[tuple[Any, Any], Strict(False)]] | None = None
-    one_of: dict[str, Many[Any]] | None = None
+    one_of: dict[str, TupleOf[Any]] | None = None
     matches: dict[str, str] | None = None
     rule: ImportPath | None = None
     on_fail: Literal["quarantine", "drop", "warn", "stop"] = "quarantine"
@@ -40,7 +40,7 @@ class Read(Model):
     changes: bool = False
     watermark: Watermark | None = None
     max_future: Duration = "5 minutes"
-    expect: Many[Rule] = ()
+    expect: TupleOf[Rule] = ()
     options: dict[str, Setting] = {}
 
     @property
@@ -58,10 +58,10 @@ class Sink(Model):
     console: bool | None = None
     memory: Name | None = None
     mode: Literal["append", "replace", "upsert", "history"] = "append"
-    keys: Many[str] = ()
+    keys: TupleOf[str] = ()
     sequence: str | None = None
-    partition_by: Many[str] = ()
-    cluster_by: Many[str] = ()
+    partition_by: TupleOf[str] = ()
+    cluster_by: TupleOf[str] = ()
     format: str | None = None
     options: dict[str, Setting] = {}
 
@@ -80,8 +80,8 @@ class Step(Model):
     transform: ImportPath | None = None
     with_: dict[str, Any] = Field(default={}, alias="with")
     row_wise: bool = False
-    expect: Many[Rule] = ()
-    writes: Many[Sink]
+    expect: TupleOf[Rule] = ()
+    writes: TupleOf[Sink]
     output: Literal["append", "update", "complete"] = "append"
     settings: dict[str, Setting] = {}
     version: int = 1

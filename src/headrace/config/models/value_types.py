@@ -47,7 +47,7 @@ ImportPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9]\d*[mg]$")]
 SecretName = Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
 Setting = str | int | float | bool
-Many = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists, frozen values have tuples
+TupleOf = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists, frozen values have tuples
 
 
 class Model(BaseModel):
