@@ -15,9 +15,9 @@ FILES = sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY /
 
 @pytest.mark.parametrize("file", [*FILES, "databricks.yml", "resources/orders.job.yml"])
 def test_each_key_is_found_on_the_line_that_holds_it(file: str) -> None:
-    lines = read_document(REPOSITORY / file, file, strict=False).lines
+    lines = read_document(REPOSITORY / file, file, strict=False).locations
     text = (REPOSITORY / file).read_text().splitlines()
-    keys = {path: line for path, line in lines.of.items() if path and isinstance(path[-1], str)}
+    keys = {path: line for path, line in lines.lines.items() if path and isinstance(path[-1], str)}
     assert keys
     for path, line in keys.items():
         assert f"{path[-1]}:" in text[line - 1]

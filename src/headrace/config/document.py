@@ -40,7 +40,7 @@ OLD_NUMBER = re.compile(
 class Document:
     """What one file says: plain data, where each key stands, what is wrong with the writing itself."""
 
-    lines: KeyLocations
+    locations: KeyLocations
     data: Any = None
     problems: tuple[Problem, ...] = ()
 

@@ -31,7 +31,7 @@ class EnvironmentDraft:
     """One environment file as far as it could be read: `raw` as written, `environment` if well formed."""
 
     name: str
-    lines: KeyLocations
+    locations: KeyLocations
     raw: Mapping[str, Any]
     values: Values
     environment: Environment | None = None
@@ -59,16 +59,16 @@ def read_environment(
         return EnvironmentDraft(name, KeyLocations(file), {}, Values(KeyLocations(file), {}, {})), [problem]
     document = read_document(root / file, file)
     declared = document.mapping.get("values")
-    values = Values(document.lines, declared if isinstance(declared, dict) else {}, given, lenient)
+    values = Values(document.locations, declared if isinstance(declared, dict) else {}, given, lenient)
     if document.data is None:
-        return EnvironmentDraft(name, document.lines, {}, values), list(document.problems)
+        return EnvironmentDraft(name, document.locations, {}, values), list(document.problems)
     values.check()
     raw = document.mapping
     filled = {key: part if key == "values" else values.into(part, key) for key, part in raw.items()}
     for place in PATH_KEYS:
         filled = _absolute(filled, place, root)
-    environment, problems = build_model(Environment, filled, document.lines, (), name=name)
-    return EnvironmentDraft(name, document.lines, raw, values, environment), [
+    environment, problems = build_model(Environment, filled, document.locations, (), name=name)
+    return EnvironmentDraft(name, document.locations, raw, values, environment), [
         *document.problems,
         *values.problems,
         *problems,

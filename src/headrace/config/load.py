@@ -58,7 +58,7 @@ class BundleDraft:
 
     def located_steps(self) -> Iterator[tuple[KeyLocations, Step]]:
         """The steps that are well formed, each with the lines of its file."""
-        return ((draft.lines, step) for draft in self.drafts for step in draft.steps.values())
+        return ((draft.locations, step) for draft in self.drafts for step in draft.steps.values())
 
     def bundles(self) -> tuple[Bundle, ...]:
         """The bundle for each environment that was read, if nothing is wrong."""
@@ -73,7 +73,10 @@ class BundleDraft:
                 environment=draft.environment,
                 targets=self.resources.targets,
                 jobs=self.jobs,
-                lines={lines.file: lines for lines in (draft.lines, *(one.lines for one in self.drafts))},
+                locations={
+                    locations.file: locations
+                    for locations in (draft.locations, *(one.locations for one in self.drafts))
+                },
             )
             for draft in self.environments
             if draft.environment is not None

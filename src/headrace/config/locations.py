@@ -29,19 +29,19 @@ class KeyLocations:
     """The lines of one file's keys."""
 
     file: str
-    of: dict[KeyPath, int] = field(default_factory=dict)
+    lines: dict[KeyPath, int] = field(default_factory=dict)
 
     def also(self, written: KeyPath, meant: KeyPath) -> None:
         """A key and all in it have another path too: where a short form is written, or one key was meant by another."""
-        inside = {path: line for path, line in self.of.items() if path[: len(written)] == written}
-        self.of.update({(*meant, *path[len(written) :]): line for path, line in inside.items()})
+        inside = {path: line for path, line in self.lines.items() if path[: len(written)] == written}
+        self.lines.update({(*meant, *path[len(written) :]): line for path, line in inside.items()})
 
     def where(self, *path: str | int) -> str:
         """file:line of the key, or of the nearest key around it that is written."""
         for length in range(len(path), 0, -1):
-            if path[:length] in self.of:
-                return f"{self.file}:{self.of[path[:length]]}"
-        return f"{self.file}:{self.of[()]}" if () in self.of else self.file
+            if path[:length] in self.lines:
+                return f"{self.file}:{self.lines[path[:length]]}"
+        return f"{self.file}:{self.lines[()]}" if () in self.lines else self.file
 
 
 def describe_path(path: KeyPath) -> str:

@@ -24,7 +24,7 @@ class Draft:
     """One pipeline file as far as it could be read."""
 
     name: str
-    lines: KeyLocations
+    locations: KeyLocations
     steps: dict[str, Step] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     tables: tuple[tuple[str, int, str], ...] = ()  # step, sink, table: also of steps that are not well formed
@@ -54,7 +54,7 @@ def read_pipelines(root: Path) -> tuple[list[Draft], list[Problem]]:
 
 def _draft(name: str, document: Document) -> tuple[Draft, list[Problem]]:
     problems = list(document.problems)
-    lines = document.lines
+    lines = document.locations
     if document.data is None:
         return Draft(name, lines, is_unread=True), problems
     for key in document.mapping:

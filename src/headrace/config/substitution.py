@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 class Values:
     """What an environment declares and a run gives; lenient: a required value's name stands in for it."""
 
-    lines: KeyLocations
+    locations: KeyLocations
     declared: Mapping[str, Any]
     given: Mapping[str, str]
     lenient: bool = False
@@ -73,14 +73,14 @@ class Values:
                 if self.lenient:
                     continue  # another environment may declare it
                 fix = closest_match(name, self.declared, "leave it out, or declare it under values")
-                self.problems.append(Problem(self.lines.file, f"the value '{name}' is given but not declared", fix))
+                self.problems.append(Problem(self.locations.file, f"the value '{name}' is given but not declared", fix))
             elif type(self.declared[name]) is int and not value.isdecimal():
                 message = f"the value '{name}' must be a whole number, not {value!r}"
                 self._problem(("values", name), message, "give digits only")
 
     def _problem(self, path: KeyPath, message: str, fix: str) -> None:
         words = "" if path[:1] == ("values",) else f"{describe_path(path)}: "
-        self.problems.append(Problem(self.lines.where(*path), f"{words}{message}", fix))
+        self.problems.append(Problem(self.locations.where(*path), f"{words}{message}", fix))
 
 
 def references(data: Any) -> set[str]:

@@ -31,7 +31,7 @@ def check_encodings(draft: Draft, step: Step, environment: EnvironmentDraft) -> 
         if encoding is None:
             continue
         in_step = encoding_of(read.options) is not None
-        lines = draft.lines if in_step else environment.lines
+        lines = draft.locations if in_step else environment.locations
         path = ("steps", step.name, "reads", name) if in_step else ("sources", str(read.source))
         where, named = lines.where(*path, "options"), f"{describe_path(path)}: encoding '{encoding}'"
         if encoding.upper() not in SUPPORTED and not is_true({**loaded.settings, **step.settings}, ANY_CHARSET):

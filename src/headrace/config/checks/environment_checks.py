@@ -35,7 +35,9 @@ def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) ->
     target = targets.get(draft.name)
     if draft.raw and target is not None and target.is_development:
         found += _personal(draft)
-    return [Problem(draft.lines.where(*path), f"{describe_path(path)}: {message}", fix) for path, message, fix in found]
+    return [
+        Problem(draft.locations.where(*path), f"{describe_path(path)}: {message}", fix) for path, message, fix in found
+    ]
 
 
 def _tables(environment: Environment) -> Found:

@@ -38,7 +38,7 @@ def check_variable_secrets(targets: Mapping[str, Target], lines: KeyLocations) -
         for variable, value in target.variables.items():
             if _is_secret(variable, value):
                 at: KeyPath = ("targets", name, "variables", variable)
-                where = lines.where(*(at if at in lines.of else ("variables", variable)))
+                where = lines.where(*(at if at in lines.lines else ("variables", variable)))
                 yield Problem(where, f"variable '{variable}' is a secret that is written out", IN_JOBS)
 
 
@@ -50,7 +50,7 @@ def check_environment_secrets(environment: EnvironmentDraft) -> Iterator[Problem
     for at in places:
         for path, key in _written_out(_under(environment.raw, at), at):
             message = f"{describe_path(path[:-1])}: a secret is written out at '{key}'"
-            yield Problem(environment.lines.where(*path), message, IN_CONF)
+            yield Problem(environment.locations.where(*path), message, IN_CONF)
 
 
 def check_step_secrets(draft: Draft) -> Iterator[Problem]:
@@ -62,7 +62,7 @@ def check_step_secrets(draft: Draft) -> Iterator[Problem]:
         for at, found in options:
             for path, key in _written_out(found, ("steps", name, *at)):
                 message = f"{describe_path(path[:-1])}: a secret is written out at '{key}'"
-                yield Problem(draft.lines.where(*path), message, IN_CONF)
+                yield Problem(draft.locations.where(*path), message, IN_CONF)
 
 
 def _written_out(value: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:

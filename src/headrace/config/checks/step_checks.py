@@ -33,7 +33,7 @@ def check_steps(drafts: list[Draft]) -> list[Problem]:
         for step in draft.steps.values():
             for path, message, fix in _step(step):
                 at = ("steps", step.name, *path)
-                problems.append(Problem(draft.lines.where(*at), f"{describe_path(at)}: {message}", fix))
+                problems.append(Problem(draft.locations.where(*at), f"{describe_path(at)}: {message}", fix))
     return problems
 
 

@@ -24,7 +24,7 @@ class Bundle(Model):
     environment: Environment
     targets: dict[str, Target] = {}
     jobs: dict[str, tuple[Job, ...]] = Field(default={}, repr=False)  # by target
-    lines: dict[str, KeyLocations] = Field(default={}, exclude=True, repr=False)
+    locations: dict[str, KeyLocations] = Field(default={}, exclude=True, repr=False)
 
     @property
     def directory(self) -> Path:
@@ -42,7 +42,7 @@ class Bundle(Model):
     def locations_of(self, pipeline: str) -> KeyLocations:
         """The lines of a pipeline's file."""
         file = f"conf/pipelines/{pipeline}.yml"
-        return self.lines.get(file, KeyLocations(file))
+        return self.locations.get(file, KeyLocations(file))
 
     def located_steps(self) -> Iterator[tuple[KeyLocations, Step]]:
         """All steps of all pipelines, each with the lines of its file."""
