@@ -56,7 +56,7 @@ def _known(
 def _triggers(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
     known = {name for draft in drafts for name in draft.names}
     for name in environment.names("triggers"):
-        if name not in known and not any(draft.is_unread for draft in drafts):
+        if name not in known and not any(draft.is_incomplete for draft in drafts):
             where = environment.locations.where("triggers", name)
             yield Problem(where, f"triggers: unknown step '{name}'", closest_match(name, known))
 

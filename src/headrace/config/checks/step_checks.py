@@ -59,8 +59,6 @@ def _step(step: Step) -> Found:
         yield ("with",), "there is no transform that takes settings", "name a transform, or take 'with' out"
     if step.row_wise and step.transform in (None, DEDUPLICATE):
         yield ("row_wise",), "says something of a transform of your own only", "take it out"
-    if step.version != 1:
-        yield ("version",), "is not carried out by this version of Headrace", "take it out"
 
 
 def _read(read: Read) -> Found:
@@ -108,8 +106,6 @@ def _sink(sink: Sink) -> Found:
         for key in ("mode", "keys", "sequence", "cluster_by"):
             if key in written:
                 yield (key,), f"is for tables, not for {_a(kinds[0])}", "take it out"
-    elif sink.mode == "history":
-        yield ("mode",), "history is not carried out by this version", "write mode: upsert, which keeps the newest row"
     elif sink.mode == "upsert":
         for key, what in (
             ("keys", "the columns that name a row"),

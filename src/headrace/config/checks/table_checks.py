@@ -76,7 +76,7 @@ def _judged(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tupl
 
 def _may_be_there(drafts: list[Draft], environment: EnvironmentDraft) -> Callable[[str], bool]:
     """Whether a table may be there, for all that can be said before the files are well formed."""
-    anything = any(draft.is_unread for draft in drafts)
+    anything = any(draft.is_incomplete for draft in drafts)
     judged_perhaps = {
         f"{table}{QUARANTINE_SUFFIX}"
         for draft in drafts

@@ -82,7 +82,7 @@ def _steps(call: Call, drafts: Mapping[str, Draft]) -> Iterator[Problem]:
         )
         return
     draft = drafts[given.value]
-    if draft.is_unread:
+    if draft.is_incomplete:
         return
     asked = call.every("step")
     for one in asked:

@@ -49,7 +49,7 @@ class Grammar:
                 yield from self.against(inner, kind[1:-1], lines, (*at, number))
         elif kind.startswith("{"):
             if not isinstance(value, dict):
-                yield _wrong("must hold keys and their values", value, lines, at)
+                yield _wrong("must be a mapping", value, lines, at)
                 return
             for key, inner in value.items():
                 yield from self.against(inner, kind[1:-1], lines, (*at, key))
@@ -63,7 +63,7 @@ class Grammar:
                 message = f"{describe_path(at)}: unknown word {format_value(value)}"
                 yield Problem(lines.where(*at), message, closest_match(str(value), known))
         elif not isinstance(value, dict):
-            yield _wrong("must hold keys and their values", value, lines, at)
+            yield _wrong("must be a mapping", value, lines, at)
         else:
             words = f"{describe_path(at)}: " if at else ""
             for key, inner in value.items():

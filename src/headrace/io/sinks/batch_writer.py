@@ -72,7 +72,7 @@ class BatchWriter:
 
     def _several(self) -> bool:
         # A merge reads its rows twice; a state store must not be run through twice.
-        return len(self._sinks) > 1 or self._sinks[0].mode in ("upsert", "history")
+        return len(self._sinks) > 1 or self._sinks[0].mode == "upsert"
 
     def _write(
         self, arrived: DataFrame, stamp: TransactionId, *, repeated: bool | None
