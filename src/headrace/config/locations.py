@@ -77,7 +77,7 @@ def closest_match(name: str, known: Iterable[str], otherwise: str = "") -> str:
         return f"did you mean '{similar}'?"
     if otherwise or not choices:
         return otherwise or "remove it"
-    return f"use one of: {', '.join(choices)}"
+    return f"use one of: {', '.join(choices)}" if len(choices) > 1 else f"use '{choices[0]}'"
 
 
 def line_order(where: str) -> tuple[str, int]:
