@@ -103,11 +103,11 @@ def test_misspelled_keys_and_values_hide_no_other_problem(write_bundle: WriteBun
             reads: {rows: {source: tocks, expct: [{not_null: [a]}]}}
             writes: {tabel: landed, mode: upsrt, keys: [a]}
             transfrm: "headrace.transforms.bronze:deduplicate"
-          look:
+          copy:
             layer: silver
             reads: {rows: {table: landed_quarantine}, others: {table: landd, static: true}}
-            write: {table: looked}
-          again: {layer: gold, reads: {rows: {table: looked}}, writes: {table: more}}
+            write: {table: copied}
+          again: {layer: gold, reads: {rows: {table: copied}}, writes: {table: more}}
         """
     environment = LOCAL + "sources: {ticks: {kind: fils, format: json, path: data}}\nsettngs: {spark.master: local}\n"
     golden(

@@ -52,7 +52,7 @@ class Document:
 
 
 def read_document(path: Path, name: str, *, strict: bool = True) -> Document:
-    """Read one file, which messages call `name`. Unless `strict`, accept scalars that are ambiguous between readers."""
+    """Read one file; `name` is its name in messages. Unless `strict`, accept tags, merge keys and ambiguous scalars."""
     try:
         text = _read_text(path)
         _check_events(text, strict)

@@ -20,7 +20,7 @@ class Substitution:
 
     data: Any = None
     problems: list[Problem] = field(default_factory=list)
-    unresolved: set[KeyPath] = field(default_factory=set)  # key paths whose value is not the one that a run would use
+    unresolved: set[KeyPath] = field(default_factory=set)  # key paths whose value is a substitute
 
 
 @dataclass(frozen=True)

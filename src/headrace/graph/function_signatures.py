@@ -27,7 +27,7 @@ class Parameters:
     stream: str | None  # the positional-only parameter that takes the one streaming input
     inputs: dict[str, bool]
     settings: dict[str, bool]
-    has_any_inputs: bool = False  # **dimensions
+    accepts_any_input: bool = False  # **dimensions
     unreachable: tuple[
         str, ...
     ] = ()  # required positional-only parameters after `stream`: no input can be bound to them
@@ -61,7 +61,7 @@ def parameters_in_source(function: ast.FunctionDef) -> Parameters:
         stream=arguments.posonlyargs[0].arg if arguments.posonlyargs else None,
         inputs={argument.arg: is_required[argument.arg] for argument in arguments.args},
         settings={key.arg: default is None for key, default in zip(keywords, arguments.kw_defaults, strict=True)},
-        has_any_inputs=arguments.kwarg is not None,
+        accepts_any_input=arguments.kwarg is not None,
         unreachable=tuple(argument.arg for argument in arguments.posonlyargs[1:] if is_required[argument.arg]),
         durations=frozenset(
             key.arg for key in keywords if key.annotation and DURATION_TYPE.search(ast.unparse(key.annotation))
@@ -74,7 +74,7 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
     stream: str | None = None
     inputs: dict[str, bool] = {}
     settings: dict[str, bool] = {}
-    has_any_inputs = False
+    accepts_any_input = False
     unreachable: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         is_required = parameter.default is parameter.empty
@@ -86,8 +86,8 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
         elif parameter.kind is parameter.KEYWORD_ONLY:
             settings[parameter.name] = is_required
         elif parameter.kind is parameter.VAR_KEYWORD:
-            has_any_inputs = True
-    return Parameters(stream, inputs, settings, has_any_inputs, tuple(unreachable))
+            accepts_any_input = True
+    return Parameters(stream, inputs, settings, accepts_any_input, tuple(unreachable))
 
 
 def find_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
@@ -112,7 +112,7 @@ def _input_mismatches(parameters: Parameters, inputs: list[str]) -> Iterator[Mis
         if name in parameters.settings:
             fix = "give the input another name"
             yield Mismatch(("reads", name), f"input '{name}' has the name of a setting", fix)
-        elif name not in parameters.inputs and not parameters.has_any_inputs:
+        elif name not in parameters.inputs and not parameters.accepts_any_input:
             unused = [other for other in parameters.inputs if other not in inputs]
             misspelled |= _intended(name, unused)
             fix = closest_match(name, unused, "remove it, or add a parameter before the '*'")

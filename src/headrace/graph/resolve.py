@@ -45,7 +45,7 @@ def bind_arguments(
     """
     if not callable(function):
         message = f"step '{step.name}': {step.transform} is not a function"
-        raise ConfigurationError(message, fix="name a function")
+        raise ConfigurationError(message, fix="write the import path of a function")
     parameters = parameters_of(function)
     mismatches = list(find_mismatches(parameters, step))
     if mismatches:

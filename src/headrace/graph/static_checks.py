@@ -56,10 +56,8 @@ def check_functions(root: Path, steps: Iterable[tuple[KeyLocations, Step]]) -> I
             elif isinstance(definition, Unchecked):
                 yield f"{where}: step '{step.name}': rule '{import_path}' is unchecked, as {definition.reason}"
             elif required := parameters_in_source(definition).required:
-                message = (
-                    f"step '{step.name}', rule: '{import_path}' requires '{required[0]}', but a rule takes nothing"
-                )
-                yield Problem(where, message, "name the columns in the rule: F.col('…')")
+                message = f"rule '{import_path}' requires '{required[0]}', but a rule is called without arguments"
+                yield Problem(where, f"step '{step.name}': {message}", "name the columns in the rule: F.col('…')")
 
 
 def _check_transform(locations: KeyLocations, step: Step, source: Path) -> Iterator[Problem | str]:
