@@ -76,6 +76,16 @@ def test_ambiguous_value_of_the_wrong_type_is_one_problem(write_bundle: WriteBun
     assert errors_of(write_bundle({"conf/pipelines/p.yml": dedent(pipeline)})) == [f"Error: {message}"]
 
 
+def test_ambiguous_key_hides_no_missing_key(write_bundle: WriteBundle) -> None:
+    root = write_bundle(
+        {"conf/pipelines/p.yml": "steps:\n  s: {layer: bronze, reads: {rows: {source: ticks}}, on: t}\n"}
+    )
+    assert errors_of(root) == [
+        "Error: step 's': 'writes' is missing",
+        "Error: step 's': the key 'on' is a boolean to some YAML readers",
+    ]
+
+
 @pytest.mark.parametrize("file", [*FILES, "databricks.yml", "resources/orders.job.yml"])
 def test_each_key_is_located_on_its_line(file: str) -> None:
     locations = read_document(REPOSITORY / file, file, strict=False).locations

@@ -43,7 +43,8 @@ class Document:
     locations: KeyLocations
     data: Any = None
     problems: tuple[Problem, ...] = ()
-    invalid: frozenset[KeyPath] = frozenset()  # values with a problem, and mappings with a key that was skipped
+    # Values with a problem or an ambiguous key, and mappings that may lack keys: what follows is not reported again.
+    invalid: frozenset[KeyPath] = frozenset()
 
     @property
     def mapping(self) -> dict[str, Any]:
@@ -174,7 +175,7 @@ class _Builder:
             if self.strict and not key_node.style and (message := _ambiguous_key(key)):
                 fix = "write the keys out" if key == "<<" else f'quote it: "{key}"'
                 self._add_problem(path, line, message, fix)
-                self.invalid.add(path)
+                self.invalid.add(path if key == "<<" else (*path, key))
                 continue
             if key in mapping:
                 fix = f"keep one of them; the first is on line {self.lines[(*path, key)]}"
