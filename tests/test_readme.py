@@ -39,7 +39,12 @@ def test_every_event_field_is_documented() -> None:
 
 
 def test_every_script_is_named() -> None:
-    scripts = {path.name for path in (ROOT / "scripts").iterdir() if path.is_file()} - {"env", "lock", "lock-jars", "retired_words.py"}
+    scripts = {path.name for path in (ROOT / "scripts").iterdir() if path.is_file()} - {
+        "env",
+        "lock",
+        "lock-jars",
+        "retired_words.py",
+    }
     assert {name for name in scripts if f"scripts/{name}" in README} == scripts
 
 

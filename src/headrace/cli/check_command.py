@@ -11,7 +11,7 @@ from headrace.cli import shared_options
 from headrace.errors import ConfigurationError, HeadraceError, Problem
 
 if TYPE_CHECKING:
-    from headrace.config.load import Reading
+    from headrace.config.load import BundleDraft
 
 
 @click.command
@@ -27,14 +27,14 @@ def check(environment: str | None, deep: bool, values: dict[str, str], start: Pa
 
     root = find_root(start)
     found = check_files(root, environment, values)
-    problems, notes = list(found.problems), list(found.notes)
+    problems, notes = list(found.problems), list(found.unchecked)
     if deep and not problems:
         problems, warnings = _deep(root, environment or "local", values)
         notes += warnings
     if as_json:
         facts = {
-            "environments": [draft.name for draft in found.reading.environments],
-            "pipelines": [draft.name for draft in found.reading.drafts],
+            "environments": [draft.name for draft in found.bundle.environments],
+            "pipelines": [draft.name for draft in found.bundle.drafts],
         }
         _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=notes, **facts)
         raise SystemExit(1 if problems else 0)
@@ -42,7 +42,7 @@ def check(environment: str | None, deep: bool, values: dict[str, str], start: Pa
         click.echo(f"Note: {note}")
     if problems:
         raise ConfigurationError.of(problems)
-    click.echo(f"ok: {_summary(found.reading)}")
+    click.echo(f"ok: {_summary(found.bundle)}")
 
 
 def _deep(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Problem], list[str]]:
@@ -59,7 +59,7 @@ def _deep(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Pr
         return list(error.problems), []
 
 
-def _summary(reading: Reading) -> str:
+def _summary(reading: BundleDraft) -> str:
     counts = {
         "pipeline": len(reading.drafts),
         "step": sum(len(draft.steps) for draft in reading.drafts),

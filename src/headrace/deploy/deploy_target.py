@@ -10,7 +10,7 @@ from pathlib import Path
 from headrace.config.databricks.databricks_yml import read_resources
 from headrace.config.databricks.job_definitions import Target
 from headrace.config.environment_files import read_environment
-from headrace.config.load import in_order
+from headrace.config.load import sort_problems
 from headrace.config.locations import closest_match
 from headrace.config.models import Environment, SparkEngine
 from headrace.deploy.remote import Remote
@@ -58,7 +58,7 @@ def open_place(root: Path, name: str) -> Place:
     resources = read_resources(root)
     draft, problems = read_environment(root, name, {}, lenient=True)
     if problems := resources.problems + problems:
-        raise ConfigurationError.of(in_order(problems))
+        raise ConfigurationError.of(sort_problems(problems))
     assert draft.environment is not None
     if name not in resources.targets:
         known = ", ".join(resources.targets) or "none"

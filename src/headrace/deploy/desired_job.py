@@ -13,7 +13,7 @@ from headrace.config.databricks.job_definitions import Job, Target, jobs_of
 from headrace.config.databricks.references import put_in
 from headrace.config.databricks.task_calls import calls_of
 from headrace.config.environment_files import read_environment
-from headrace.config.load import in_order
+from headrace.config.load import sort_problems
 from headrace.config.models import Environment
 from headrace.deploy.deploy_state import TRIGGERS, Body, Grants, paused
 from headrace.deploy.deploy_target import Place
@@ -43,7 +43,7 @@ def wanted_jobs(release: Release, place: Place) -> dict[str, Wanted]:
     target = resources.targets[place.name]
     jobs, problems = jobs_of(resources, target)
     if problems := resources.problems + problems:
-        raise ConfigurationError.of(in_order(problems))
+        raise ConfigurationError.of(sort_problems(problems))
     return {job.key: _wanted(job, target, release, place) for job in jobs}
 
 

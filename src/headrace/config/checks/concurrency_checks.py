@@ -53,7 +53,7 @@ def check_serverless(job: Job, drafts: Mapping[str, Draft], environment: Environ
             if trigger not in ENDING:
                 own = ("triggers", step) if step in environment.environment.triggers else ("trigger",)
                 message = f"runs step '{step}' serverless, which does not allow the trigger {_words(trigger)}"
-                fix = f"write available_now at {environment.lines.where(*own)}, or give the task a cluster"
+                fix = f"write available_now at {environment.locations.where(*own)}, or give the task a cluster"
                 yield job.problem(call.at, message, fix)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import in_words
+from headrace.config.locations import describe_path
 from headrace.config.models import FileSource, KafkaSource, Setting, Step
 from headrace.config.pipeline_files import Draft
 from headrace.config.spark_options import encoding_of, is_true, option
@@ -31,9 +31,9 @@ def check_encodings(draft: Draft, step: Step, environment: EnvironmentDraft) -> 
         if encoding is None:
             continue
         in_step = encoding_of(read.options) is not None
-        lines = draft.lines if in_step else environment.lines
+        lines = draft.locations if in_step else environment.locations
         path = ("steps", step.name, "reads", name) if in_step else ("sources", str(read.source))
-        where, named = lines.where(*path, "options"), f"{in_words(path)}: encoding '{encoding}'"
+        where, named = lines.where(*path, "options"), f"{describe_path(path)}: encoding '{encoding}'"
         if encoding.upper() not in SUPPORTED and not is_true({**loaded.settings, **step.settings}, ANY_CHARSET):
             fix = f"write one of {', '.join(SUPPORTED)}, or set {ANY_CHARSET}: true under settings"
             yield Problem(where, f"{named} is not supported", fix)

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from headrace.config.databricks.job_definitions import Target
-from headrace.config.environment_files import EnvironmentDraft, is_absolute, places
-from headrace.config.locations import KeyPath, in_words
+from headrace.config.environment_files import EnvironmentDraft, is_absolute, path_values
+from headrace.config.locations import KeyPath, describe_path
 from headrace.config.models import Environment, FileSource, KafkaSource
 from headrace.config.substitution import references
 from headrace.errors import Problem
@@ -35,7 +35,9 @@ def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) ->
     target = targets.get(draft.name)
     if draft.raw and target is not None and target.is_development:
         found += _personal(draft)
-    return [Problem(draft.lines.where(*path), f"{in_words(path)}: {message}", fix) for path, message, fix in found]
+    return [
+        Problem(draft.locations.where(*path), f"{describe_path(path)}: {message}", fix) for path, message, fix in found
+    ]
 
 
 def _tables(environment: Environment) -> Found:
@@ -63,7 +65,7 @@ def _engine(environment: Environment) -> Found:
 
 def _relative(draft: EnvironmentDraft, why: str, fix: str) -> Found:
     """A deployed run has no directory of the user's that relative paths could start at."""
-    for path, place in places(draft.raw):
+    for path, place in path_values(draft.raw):
         if isinstance(place, str) and place and not is_absolute(place) and not place.startswith("${"):
             yield path, f"'{place}' is a relative path, {why}", fix
 

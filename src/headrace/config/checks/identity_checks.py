@@ -20,7 +20,7 @@ def check_target_people(targets: Mapping[str, Target], lines: KeyLocations) -> I
         for key, one, known in [*named, *(("permissions", one, NAMED) for one in target.permissions)]:
             if (wrong := _wrong(one, known)) is not None:
                 at: KeyPath = ("targets", name, key)
-                yield Problem(lines.where(*(at if at in lines.of else (key,))), f"{key} {wrong[0]}", wrong[1])
+                yield Problem(lines.where(*(at if at in lines.lines else (key,))), f"{key} {wrong[0]}", wrong[1])
 
 
 def check_job_people(job: Job) -> Iterator[Problem]:

@@ -46,8 +46,8 @@ def check_sharing(environments: Sequence[EnvironmentDraft], targets: Mapping[str
                 and _place(here.environment, key) == _place(there.environment, key)
             ):
                 message = f"{key}: environment '{here.name}' is for development, but has the same as '{there.name}'"
-                fix = f"give each its own; the other is at {there.lines.where(key)}"
-                yield Problem(here.lines.where(key), message, fix)
+                fix = f"give each its own; the other is at {there.locations.where(key)}"
+                yield Problem(here.locations.where(key), message, fix)
 
 
 def _place(environment: Environment, key: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.config.cycles import circle_in
+from headrace.config.cycles import find_cycle
 from headrace.config.databricks.cron import is_time_zone, wrong_cron
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.references import Unresolved
@@ -66,7 +66,7 @@ def _dependencies(job: Job) -> Iterator[Problem]:
                 fix = closest_match(other, found.keys() - {task}, "take it out")
                 yield job.problem(at, f"waits for '{other}', which is not there", fix)
     before = {task: [other for other in others if other in found and other != task] for task, others in found.items()}
-    while circle := circle_in(before):
+    while circle := find_cycle(before):
         circle[1:] = reversed(circle[1:])  # told the other way round: each waits for the next
         words = " → ".join(f"'{task}'" for task in [*circle, circle[0]])
         at = found[circle[0]][circle[1]]

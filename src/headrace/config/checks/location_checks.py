@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from headrace.config.checks.encoding_checks import check_encodings
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.expectation_scope import can_judge, checks_source_rows, has_quarantine
+from headrace.config.expectation_scope import can_check_rows, checks_source_rows, has_quarantine
 from headrace.config.locations import closest_match
 from headrace.config.models import Environment, FileSource, KafkaSource, Read, Step
 from headrace.config.pipeline_files import Draft
@@ -49,22 +49,22 @@ def _known(
     if name not in known:
         does = "reads" if path[0] == "reads" else "writes to"
         message = f"step '{step.name}' {does} unknown {kind} '{name}' (environment '{environment.name}')"
-        fix = closest_match(name, known, f"add it to {environment.lines.file}: {kind}s: {{{name}: …}}")
-        yield Problem(draft.lines.where("steps", step.name, *path), message, fix)
+        fix = closest_match(name, known, f"add it to {environment.locations.file}: {kind}s: {{{name}: …}}")
+        yield Problem(draft.locations.where("steps", step.name, *path), message, fix)
 
 
 def _triggers(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
     known = {name for draft in drafts for name in draft.names}
     for name in environment.names("triggers"):
-        if name not in known and not any(draft.is_unread for draft in drafts):
-            where = environment.lines.where("triggers", name)
+        if name not in known and not any(draft.is_incomplete for draft in drafts):
+            where = environment.locations.where("triggers", name)
             yield Problem(where, f"triggers: unknown step '{name}'", closest_match(name, known))
 
 
 def _schemas(draft: Draft, step: Step, environment: Environment) -> Iterator[Problem]:
     for name, read in step.reads.items():
         source = environment.sources.get(read.source or "")
-        where = draft.lines.where("steps", step.name, "reads", name)
+        where = draft.locations.where("steps", step.name, "reads", name)
         told = f"step '{step.name}', input '{name}': "
         if isinstance(source, KafkaSource) and read.infer:
             message = f"{told}a schema cannot be inferred from Kafka (environment '{environment.name}')"
@@ -83,8 +83,8 @@ def _lacks_schema(read: Read, source: object) -> bool:
 
 def _judging(draft: Draft, step: Step, environment: Environment) -> Iterator[Problem]:
     for name, read in step.reads.items():
-        if checks_source_rows(read, environment) and not can_judge(step):
-            where = draft.lines.where("steps", step.name, "reads", name)
+        if checks_source_rows(read, environment) and not can_check_rows(step):
+            where = draft.locations.where("steps", step.name, "reads", name)
             told = f"step '{step.name}', input '{name}': its rows cannot be judged"
             fix = "land the source in a bronze step first"
             if sum(not other.static for other in step.reads.values()) > 1:
@@ -94,6 +94,6 @@ def _judging(draft: Draft, step: Step, environment: Environment) -> Iterator[Pro
                 fix = f"{fix}, or write row_wise: true if the transform looks at one row alone"
             yield Problem(where, message, fix)
     if not step.tables_written and has_quarantine(step, environment):
-        where = draft.lines.where("steps", step.name, "writes")
+        where = draft.locations.where("steps", step.name, "writes")
         message = f"step '{step.name}' puts bad rows into quarantine, but writes no table that they belong to"
         yield Problem(where, message, "write a table too, or land the source in a bronze step first")

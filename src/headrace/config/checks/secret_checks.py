@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import KeyLocations, KeyPath, in_words
+from headrace.config.locations import KeyLocations, KeyPath, describe_path
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
 
@@ -38,7 +38,7 @@ def check_variable_secrets(targets: Mapping[str, Target], lines: KeyLocations) -
         for variable, value in target.variables.items():
             if _is_secret(variable, value):
                 at: KeyPath = ("targets", name, "variables", variable)
-                where = lines.where(*(at if at in lines.of else ("variables", variable)))
+                where = lines.where(*(at if at in lines.lines else ("variables", variable)))
                 yield Problem(where, f"variable '{variable}' is a secret that is written out", IN_JOBS)
 
 
@@ -49,8 +49,8 @@ def check_environment_secrets(environment: EnvironmentDraft) -> Iterator[Problem
         places += [(kind, name, "options") for name in environment.names(kind)]
     for at in places:
         for path, key in _written_out(_under(environment.raw, at), at):
-            message = f"{in_words(path[:-1])}: a secret is written out at '{key}'"
-            yield Problem(environment.lines.where(*path), message, IN_CONF)
+            message = f"{describe_path(path[:-1])}: a secret is written out at '{key}'"
+            yield Problem(environment.locations.where(*path), message, IN_CONF)
 
 
 def check_step_secrets(draft: Draft) -> Iterator[Problem]:
@@ -61,8 +61,8 @@ def check_step_secrets(draft: Draft) -> Iterator[Problem]:
         options += [(("writes", number, "options"), sink.options) for number, sink in enumerate(step.writes)]
         for at, found in options:
             for path, key in _written_out(found, ("steps", name, *at)):
-                message = f"{in_words(path[:-1])}: a secret is written out at '{key}'"
-                yield Problem(draft.lines.where(*path), message, IN_CONF)
+                message = f"{describe_path(path[:-1])}: a secret is written out at '{key}'"
+                yield Problem(draft.locations.where(*path), message, IN_CONF)
 
 
 def _written_out(value: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from headrace.config.expectation_scope import DEDUPLICATE
-from headrace.config.locations import KeyPath, in_words
+from headrace.config.locations import KeyPath, describe_path
 from headrace.config.models import Read, Rule, Sink, Step
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
@@ -33,7 +33,7 @@ def check_steps(drafts: list[Draft]) -> list[Problem]:
         for step in draft.steps.values():
             for path, message, fix in _step(step):
                 at = ("steps", step.name, *path)
-                problems.append(Problem(draft.lines.where(*at), f"{in_words(at)}: {message}", fix))
+                problems.append(Problem(draft.locations.where(*at), f"{describe_path(at)}: {message}", fix))
     return problems
 
 
@@ -59,8 +59,6 @@ def _step(step: Step) -> Found:
         yield ("with",), "there is no transform that takes settings", "name a transform, or take 'with' out"
     if step.row_wise and step.transform in (None, DEDUPLICATE):
         yield ("row_wise",), "says something of a transform of your own only", "take it out"
-    if step.version != 1:
-        yield ("version",), "is not carried out by this version of Headrace", "take it out"
 
 
 def _read(read: Read) -> Found:
@@ -108,8 +106,6 @@ def _sink(sink: Sink) -> Found:
         for key in ("mode", "keys", "sequence", "cluster_by"):
             if key in written:
                 yield (key,), f"is for tables, not for {_a(kinds[0])}", "take it out"
-    elif sink.mode == "history":
-        yield ("mode",), "history is not carried out by this version", "write mode: upsert, which keeps the newest row"
     elif sink.mode == "upsert":
         for key, what in (
             ("keys", "the columns that name a row"),

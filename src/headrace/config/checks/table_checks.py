@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headrace.config.cycles import circle_in
+from headrace.config.cycles import find_cycle
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX, has_quarantine
 from headrace.config.locations import closest_match
@@ -36,7 +36,7 @@ def _two_writers(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Pro
             first = seen.setdefault(table.lower(), (draft, step, at))
             writers.setdefault(table, first)
             if first != (draft, step, at):
-                where = draft.lines.where("steps", step, "writes", at, "table")
+                where = draft.locations.where("steps", step, "writes", at, "table")
                 message = f"table '{table}' is written by {_called(first, draft)} and by step '{step}'"
                 if first[:2] == (draft, step):
                     message = f"table '{table}' is written twice by step '{step}'"
@@ -57,7 +57,7 @@ def _one_place(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[P
                     place = folders.get(name, name).rstrip("/") if kind == "folder" else name
                     first = seen.setdefault((kind, place), (draft, step.name, at))
                     if first[:2] != (draft, step.name):
-                        where = draft.lines.where("steps", step.name, "writes", at, kind)
+                        where = draft.locations.where("steps", step.name, "writes", at, kind)
                         message = f"{kind} '{name}' is written by {_called(first, draft)} and by step '{step.name}'"
                         fix = f"give each its own; the first is at {_where(first, kind)}"
                         yield Problem(where, message, fix)
@@ -76,7 +76,7 @@ def _judged(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tupl
 
 def _may_be_there(drafts: list[Draft], environment: EnvironmentDraft) -> Callable[[str], bool]:
     """Whether a table may be there, for all that can be said before the files are well formed."""
-    anything = any(draft.is_unread for draft in drafts)
+    anything = any(draft.is_incomplete for draft in drafts)
     judged_perhaps = {
         f"{table}{QUARANTINE_SUFFIX}"
         for draft in drafts
@@ -92,7 +92,7 @@ def _collisions(writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Ite
             draft, step, at = owner
             judge = quarantines[table]
             message = f"step '{step}' writes '{table}', which holds the rows refused by {_called(judge, draft)}"
-            where = draft.lines.where("steps", step, "writes", at, "table")
+            where = draft.locations.where("steps", step, "writes", at, "table")
             yield Problem(where, message, "give the table another name")
 
 
@@ -106,7 +106,7 @@ def _reads(
     for name, read in step.reads.items():
         if read.table is None:
             continue
-        where = draft.lines.where("steps", step.name, "reads", name, "table")
+        where = draft.locations.where("steps", step.name, "reads", name, "table")
         if read.table not in writers:
             if read.table not in quarantines and not may_be_there(read.table):
                 message = f"step '{step.name}' reads unknown table '{read.table}'"
@@ -121,7 +121,7 @@ def _reads(
             yield Problem(where, message, "read it with static: true, or its changes with changes: true")
         elif read.changes and not how:
             message = f"step '{step.name}' reads the changes of '{read.table}', which only grows"
-            where = draft.lines.where("steps", step.name, "reads", name, "changes")
+            where = draft.locations.where("steps", step.name, "reads", name, "changes")
             yield Problem(where, message, "take changes: true out: all that changes are new rows")
 
 
@@ -146,10 +146,10 @@ def _cycles(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Problem]
                     writer, other, _ = writers[str(read.table)]
                     node[(writer.name, other)] = name
     files = {draft.name: draft for draft in drafts}
-    while circle := circle_in(before):
+    while circle := find_cycle(before):
         pipeline, reader = circle[0]
         reads = before[circle[0]].pop(circle[-1])
-        where = files[pipeline].lines.where("steps", reader, "reads", reads)
+        where = files[pipeline].locations.where("steps", reader, "reads", reads)
         words = " → ".join(f"'{name}'" for _, name in [*circle, circle[0]])
         message = f"steps read each other's tables in a circle: {words}"
         if len(circle) == 1:
@@ -164,4 +164,4 @@ def _called(owner: Owner, seen_from: Draft) -> str:
 
 def _where(owner: Owner, kind: str = "table") -> str:
     draft, step, at = owner
-    return draft.lines.where("steps", step, "writes", at, kind)
+    return draft.locations.where("steps", step, "writes", at, kind)

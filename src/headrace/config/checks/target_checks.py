@@ -14,7 +14,7 @@ def check_targets(resources: Resources, read: list[EnvironmentDraft], names: lis
     if not resources.written:
         return [
             Problem(
-                draft.lines.where("engine"),
+                draft.locations.where("engine"),
                 f"environment '{draft.name}' has no target: no {FILE}",
                 f"write {FILE}",
             )

@@ -82,7 +82,7 @@ def _steps(call: Call, drafts: Mapping[str, Draft]) -> Iterator[Problem]:
         )
         return
     draft = drafts[given.value]
-    if draft.is_unread:
+    if draft.is_incomplete:
         return
     asked = call.every("step")
     for one in asked:
@@ -111,7 +111,7 @@ def _values(call: Call, target: Target, environment: EnvironmentDraft | None) ->
         if not separator:
             yield call.job.problem(given.at, f"gives the value '{name}' without saying it", f'write "{name}=…"')
         elif name not in environment.values.declared:
-            message = f"gives the value '{name}', which {environment.lines.file} does not declare"
+            message = f"gives the value '{name}', which {environment.locations.file} does not declare"
             fix = closest_match(
                 name, environment.values.declared, f"declare it there: values: {{{name}: …}}, or take it out"
             )
@@ -121,7 +121,7 @@ def _values(call: Call, target: Target, environment: EnvironmentDraft | None) ->
             yield call.job.problem(given.at, message, f'write "{name}={PERSON}short_name}}"')
     for name in required:
         if name not in named:
-            message = f"does not give the value '{name}', which {environment.lines.file} requires"
+            message = f"does not give the value '{name}', which {environment.locations.file} requires"
             fix = f'add value: "{name}={PERSON}short_name}}" to named_parameters'
             yield call.job.problem(_values_at(call), message, fix)
 

@@ -10,7 +10,7 @@ from typing import Any
 from headrace.config.databricks.bundle_grammar import BUNDLE_GRAMMAR
 from headrace.config.databricks.job_definitions import Job, Target, in_targets, known_in
 from headrace.config.databricks.references import Unresolved, put_in, variables_of
-from headrace.config.document import Document, read
+from headrace.config.document import Document, read_document
 from headrace.config.locations import KeyLocations, KeyPath, closest_match
 from headrace.errors import Problem
 
@@ -35,17 +35,17 @@ def read_resources(root: Path) -> Resources:
     """databricks.yml and what it includes; without one, a bundle is named after its directory."""
     if not (root / FILE).is_file():
         return Resources(name=root.name, written=False)
-    document = read(root / FILE, FILE, strict=False)
-    found = Resources(root.name, document.lines, problems=list(document.problems))
+    document = read_document(root / FILE, FILE, strict=False)
+    found = Resources(root.name, document.locations, problems=list(document.problems))
     if not document.mapping:
         return found
     whole = {**document.mapping, "targets": _filled(document.mapping.get("targets", {}))}
-    found.problems += BUNDLE_GRAMMAR.against(whole, FILE, document.lines, ())
+    found.problems += BUNDLE_GRAMMAR.against(whole, FILE, document.locations, ())
     found.name = _text(_keys(whole, "bundle"), "name") or root.name
     found.targets = _targets(whole, found)
     _jobs(document, found)
     for file in _included(root, document, found.problems):
-        included = read(file, file.relative_to(root).as_posix(), strict=False)
+        included = read_document(file, file.relative_to(root).as_posix(), strict=False)
         found.problems += included.problems
         if included.data is not None:
             _only_resources(included, found)
@@ -144,7 +144,7 @@ def _included(root: Path, document: Document, problems: list[Problem]) -> list[P
     patterns = document.mapping.get("include", [])
     files: dict[Path, None] = {}
     for at, pattern in enumerate(patterns if isinstance(patterns, list) else []):
-        where = document.lines.where("include", at)
+        where = document.locations.where("include", at)
         relative = isinstance(pattern, str) and pattern and not Path(pattern).is_absolute()
         try:
             matched = sorted(file for file in root.glob(pattern) if file.is_file()) if relative else []
@@ -164,16 +164,16 @@ def _only_resources(included: Document, found: Resources) -> None:
     for key in included.mapping:
         if key in elsewhere:
             message = f"'{key}' is read in {FILE} only"
-            found.problems.append(Problem(included.lines.where(key), message, f"move it to {FILE}"))
+            found.problems.append(Problem(included.locations.where(key), message, f"move it to {FILE}"))
     rest = {key: value for key, value in included.mapping.items() if key not in elsewhere}
-    found.problems += BUNDLE_GRAMMAR.against(rest, "included", included.lines, ())
+    found.problems += BUNDLE_GRAMMAR.against(rest, "included", included.locations, ())
 
 
 def _jobs(document: Document, found: Resources) -> None:
     for name, body in _keys(_keys(document.mapping, "resources"), "jobs").items():
         if not isinstance(body, dict):
             continue
-        job = Job(name, body, document.lines)
+        job = Job(name, body, document.locations)
         if name in found.jobs:
             fix = f"keep one of them; the first is at {found.jobs[name].where()}"
             found.problems.append(Problem(job.where(), f"job '{name}' is written twice", fix))

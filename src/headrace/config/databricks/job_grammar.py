@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
-from headrace.config.model_builder import EXAMPLES, shown
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path
+from headrace.config.model_builder import EXAMPLES, format_value
 from headrace.errors import Problem
 
 SCALARS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -49,7 +49,7 @@ class Grammar:
                 yield from self.against(inner, kind[1:-1], lines, (*at, number))
         elif kind.startswith("{"):
             if not isinstance(value, dict):
-                yield _wrong("must hold keys and their values", value, lines, at)
+                yield _wrong("must be a mapping", value, lines, at)
                 return
             for key, inner in value.items():
                 yield from self.against(inner, kind[1:-1], lines, (*at, key))
@@ -60,12 +60,12 @@ class Grammar:
         known = self.kinds[kind]
         if not isinstance(known, Mapping):
             if value not in known:
-                message = f"{in_words(at)}: unknown word {shown(value)}"
+                message = f"{describe_path(at)}: unknown word {format_value(value)}"
                 yield Problem(lines.where(*at), message, closest_match(str(value), known))
         elif not isinstance(value, dict):
-            yield _wrong("must hold keys and their values", value, lines, at)
+            yield _wrong("must be a mapping", value, lines, at)
         else:
-            words = f"{in_words(at)}: " if at else ""
+            words = f"{describe_path(at)}: " if at else ""
             for key, inner in value.items():
                 if key in known:
                     yield from self.against(inner, known[key].rstrip("!"), lines, (*at, key))
@@ -92,5 +92,5 @@ def job_grammar() -> Grammar:
 
 
 def _wrong(message: str, value: Any, lines: KeyLocations, at: KeyPath) -> Problem:
-    words = f"{in_words(at)}: " if at else ""
-    return Problem(lines.where(*at), f"{words}{message}, not {shown(value)}", EXAMPLES[message])
+    words = f"{describe_path(at)}: " if at else ""
+    return Problem(lines.where(*at), f"{words}{message}, not {format_value(value)}", EXAMPLES[message])

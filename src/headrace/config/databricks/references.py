@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -76,7 +76,7 @@ def _text(value: Any) -> str:
 
 
 def _unknown(name: str, known: Mapping[str, Any], lines: KeyLocations, at: KeyPath) -> Problem:
-    where, words = lines.where(*at), in_words(at)
+    where, words = lines.where(*at), describe_path(at)
     if name.startswith("var."):
         variable = name.removeprefix("var.")
         declared = [one.removeprefix("var.") for one in known if one.startswith("var.")]

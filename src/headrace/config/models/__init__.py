@@ -1,6 +1,6 @@
-"""The configuration as frozen values: what a bundle's YAML files may say, and nothing else.
+"""The configuration as frozen values. These classes define the keys and types of a bundle's YAML files.
 
-Names, line numbers and messages are the loader's; these classes only say which keys and types there are.
+Reading files, locating keys and writing messages is left to the loader.
 """
 
 from headrace.config.models.bundle import Bundle

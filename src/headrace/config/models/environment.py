@@ -1,4 +1,4 @@
-"""An environment file as frozen values: the places, and what is given there."""
+"""The models of an environment file: engine, locations, sources, topics and values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from headrace.config.models.value_types import Duration, Many, Memory, Model, Name, SecretName, Setting
+from headrace.config.models.value_types import Duration, Memory, Model, Name, SecretName, Setting, TupleOf
 
 
 class LocalEngine(Model):
-    """Spark inside this process, tuned for one machine."""
+    """Spark in this process, tuned for one machine."""
 
     kind: Literal["local"]
     cores: int = Field(default=2, ge=1)
@@ -20,7 +20,7 @@ class LocalEngine(Model):
 
 
 class SparkEngine(Model):
-    """A Spark cluster, reached by its master; releases are laid down in a directory of its own."""
+    """A Spark cluster, given by its master URL, and the directory that releases are deployed to."""
 
     kind: Literal["spark"]
     master: str
@@ -29,7 +29,7 @@ class SparkEngine(Model):
 
 
 class DatabricksEngine(Model):
-    """The session that a Databricks job brings along."""
+    """The Spark session of a Databricks job."""
 
     kind: Literal["databricks"]
 
@@ -38,7 +38,7 @@ Engine = Annotated[LocalEngine | SparkEngine | DatabricksEngine, Field(discrimin
 
 
 class Tables(Model):
-    """Where tables live: under a path, or in a catalog's schema."""
+    """The location of all tables: a path, or a schema of a catalog."""
 
     root: str | None = None
     catalog: Name | None = None
@@ -51,16 +51,16 @@ class Every(Model):
     every: Duration
 
 
-def _written_as(value: object) -> str:
-    return "keys" if isinstance(value, (dict, BaseModel)) else "word"
+def _yaml_type(value: object) -> str:
+    return "mapping" if isinstance(value, (dict, BaseModel)) else "scalar"
 
 
-TriggerWord = Literal["available_now", "once", "default"]
-Trigger = Annotated[Annotated[TriggerWord, Tag("word")] | Annotated[Every, Tag("keys")], Discriminator(_written_as)]
+TriggerName = Literal["available_now", "once", "default"]
+Trigger = Annotated[Annotated[TriggerName, Tag("scalar")] | Annotated[Every, Tag("mapping")], Discriminator(_yaml_type)]
 
 
 class Secret(Model):
-    """A reference to a secret, `scope/key`: fetched when a run starts, never written down."""
+    """A reference to a secret, `scope/key`. Its value is fetched when a run starts and never stored."""
 
     secret: SecretName
 
@@ -69,7 +69,7 @@ class Security(Model):
     """How to log in to Kafka: SASL over TLS unless `tls` is false."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-    username: Annotated[Annotated[str, Tag("word")] | Annotated[Secret, Tag("keys")], Discriminator(_written_as)]
+    username: Annotated[Annotated[str, Tag("scalar")] | Annotated[Secret, Tag("mapping")], Discriminator(_yaml_type)]
     password: Secret
     tls: bool = True
 
@@ -88,7 +88,7 @@ class KafkaSource(Model):
 
     kind: Literal["kafka"]
     servers: str
-    topics: Many[str] = ()
+    topics: TupleOf[str] = ()
     pattern: str | None = None
     format: Literal["json", "text", "bytes"] = "json"
     start: Literal["earliest", "latest"] = "earliest"
@@ -97,7 +97,7 @@ class KafkaSource(Model):
 
 
 class RateSource(Model):
-    """Numbered rows at a steady rate, for trials."""
+    """Numbered rows at a constant rate, for experiments."""
 
     kind: Literal["rate"]
     rows_per_second: int = Field(default=1, ge=1)
@@ -108,7 +108,7 @@ Source = Annotated[FileSource | KafkaSource | RateSource, Field(discriminator="k
 
 
 class Topic(Model):
-    """The place of a Kafka topic that a step writes to."""
+    """A Kafka topic that steps write to."""
 
     servers: str
     topic: str
@@ -117,16 +117,18 @@ class Topic(Model):
 
 
 class RequiredValue(Model):
-    """A value that each run gives with --value name=…"""
+    """A value without a default: each run has to give it with --value name=…"""
 
     required: Literal[True]
 
 
-Value = Annotated[Annotated[str | int, Tag("word")] | Annotated[RequiredValue, Tag("keys")], Discriminator(_written_as)]
+Value = Annotated[
+    Annotated[str | int, Tag("scalar")] | Annotated[RequiredValue, Tag("mapping")], Discriminator(_yaml_type)
+]
 
 
 class Environment(Model):
-    """The places and values of one environment."""
+    """The engine, locations and values of one environment."""
 
     name: str
     engine: Engine
@@ -134,7 +136,7 @@ class Environment(Model):
     checkpoints: str
     trigger: Trigger = "available_now"
     triggers: dict[Name, Trigger] = {}
-    stop_grace: Duration = "5 minutes"  # of a run that should stop: how long no task may finish before it is ended
+    stop_grace: Duration = "5 minutes"  # a stopping run is ended when no task has finished for so long
     sources: dict[Name, Source] = {}
     topics: dict[Name, Topic] = {}
     folders: dict[Name, str] = {}
@@ -142,5 +144,5 @@ class Environment(Model):
     settings: dict[str, Setting] = {}
 
     def trigger_of(self, step: str) -> Trigger:
-        """The step's own trigger, else the environment's."""
+        """Return the step's own trigger, or else the environment's."""
         return self.triggers.get(step, self.trigger)

@@ -1,4 +1,4 @@
-"""The kinds of values that keys have: a name, a duration, an import path, and how each is checked."""
+"""The types of values: names, durations, import paths and others, with their validation."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ DURATION = re.compile(rf"^\s*(\d+)\s+({'|'.join(UNITS)})s?\s*$")
 
 
 def milliseconds(duration: str) -> int:
-    """'10 minutes' -> 600000; ValueError when it is not a duration."""
+    """Return a duration in milliseconds: '10 minutes' -> 600000. Raise ValueError if it is not a duration."""
     match = DURATION.match(duration)
     if match is None:
         raise ValueError(f"{duration!r} is not a duration; write a number and a unit, like '10 minutes'")
     return int(match[1]) * UNITS[match[2]]
 
 
-def local_path(place: str) -> str:
-    """The path of a place on a disk, with or without the `file:` of an address; empty for one in a store."""
-    if place.startswith("file:/"):
-        return "/" + place.removeprefix("file:").lstrip("/")
-    return "" if re.match(r"[\w+.-]+:/", place) else place
+def local_path(location: str) -> str:
+    """Return the path of a location in the file system, without `file:`; empty for other URIs, like those of S3."""
+    if location.startswith("file:/"):
+        return "/" + location.removeprefix("file:").lstrip("/")
+    return "" if re.match(r"[\w+.-]+:/", location) else location
 
 
-def _duration(value: object) -> object:
+def _validate_duration(value: object) -> object:
     if isinstance(value, str):
         milliseconds(value)
     return value
 
 
-Duration = Annotated[str, BeforeValidator(_duration)]
+Duration = Annotated[str, BeforeValidator(_validate_duration)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 ImportPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9]\d*[mg]$")]
 SecretName = Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
 Setting = str | int | float | bool
-Many = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists, frozen values have tuples
+TupleOf = Annotated[tuple[T, ...], Strict(False)]  # YAML lists become tuples, which are immutable
 
 
 class Model(BaseModel):
-    """Frozen, and an unknown key is an error."""
+    """Base of all models: frozen, and unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
