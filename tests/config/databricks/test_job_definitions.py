@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from headrace import entry_points
-from headrace.config.databricks.cron import is_time_zone, wrong_cron
+from headrace.config.databricks.cron import cron_error, is_time_zone
 from headrace.config.databricks.databricks_yml import read_resources
-from headrace.config.databricks.job_definitions import Target, jobs_of
+from headrace.config.databricks.job_definitions import Target, resolve_jobs
 from headrace.config.databricks.job_grammar import job_grammar
 from headrace.config.databricks.references import Unresolved
-from headrace.config.databricks.task_calls import calls_of
-from headrace.config.databricks.wheel_metadata import LAYER_OF, PARAMETERS, REQUIRED
+from headrace.config.databricks.task_calls import find_task_calls
+from headrace.config.databricks.wheel_metadata import ENTRY_POINT_LAYERS, PARAMETERS, REQUIRED_PARAMETERS
 from headrace.config.load import load_all, load_bundle, read_bundle
 from headrace.config.locations import KeyLocations
 from headrace.errors import ConfigurationError
@@ -427,7 +427,7 @@ def test_a_job_of_each_target(write_bundle: WriteBundle) -> None:
     jobs = {name: found[0] for bundle in load_all(root) for name, found in bundle.jobs.items()}
     workers = {name: job.body["job_clusters"][0]["new_cluster"]["num_workers"] for name, job in jobs.items()}
     assert workers == {"dev": 1, "prod": 4}  # a whole reference keeps the type
-    given = {name: calls_of(job)[0].one("value") for name, job in jobs.items()}
+    given = {name: find_task_calls(job)[0].one("value") for name, job in jobs.items()}
     assert {name: one.value for name, one in given.items() if one} == {
         "dev": "user=${workspace.current_user.short_name}",
         "prod": "user=everybody",
@@ -474,14 +474,14 @@ def test_references(write_bundle: WriteBundle) -> None:
     root = write_bundle({**WHOLE, **databricks(("artifacts:", variables))})
     assert load_bundle(root).targets["dev"].variables["c"] == "true-dev"
     resources = read_resources(write_bundle({**WHOLE, **job(("name: orders", 'name: "${var.x}"'))}))
-    (found,), problems = jobs_of(resources, resources.targets["dev"])
+    (found,), problems = resolve_jobs(resources, resources.targets["dev"])
     assert isinstance(found.body["name"], Unresolved) and len(problems) == 1
 
 
 def test_which_steps_a_task_runs(write_bundle: WriteBundle) -> None:
     reading = read_bundle(write_bundle(WHOLE), ["prod"])
     drafts = {draft.name: draft for draft in reading.drafts}
-    assert [call.steps(drafts) for call in calls_of(reading.jobs["prod"][0])] == [("land",), ("count",)]
+    assert [call.steps(drafts) for call in find_task_calls(reading.jobs["prod"][0])] == [("land",), ("count",)]
 
 
 # ── What is known by heart ────────────────────────────────────────────────────────────────────────────
@@ -494,7 +494,7 @@ def test_the_grammar_is_what_the_sdk_declares() -> None:
     assert spec is not None and spec.loader is not None
     make = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make)
-    assert make.FILE.read_text() == make.made(), "run python scripts/grammar/make.py"
+    assert make.FILE.read_text() == make.generate(), "run python scripts/grammar/make.py"
 
 
 def test_the_grammar_refers_to_nothing_that_it_does_not_hold() -> None:
@@ -506,7 +506,7 @@ def test_the_grammar_refers_to_nothing_that_it_does_not_hold() -> None:
 
 def test_the_entry_points_are_those_of_the_wheel() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    assert set(project["entry-points"]["headrace.jobs"]) == set(LAYER_OF)
+    assert set(project["entry-points"]["headrace.jobs"]) == set(ENTRY_POINT_LAYERS)
 
 
 def test_the_parameters_are_those_of_the_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -515,7 +515,7 @@ def test_the_parameters_are_those_of_the_entry_points(monkeypatch: pytest.Monkey
     entry_points._parse([])
     options = {action.dest: action.required for action in parsers[0]._actions}
     assert tuple(sorted(options)) == PARAMETERS
-    assert {name for name, required in options.items() if required} == set(REQUIRED)
+    assert {name for name, required in options.items() if required} == set(REQUIRED_PARAMETERS)
 
 
 @pytest.mark.parametrize(
@@ -527,7 +527,7 @@ def test_the_parameters_are_those_of_the_entry_points(monkeypatch: pytest.Monkey
     ],
 )
 def test_good_cron(expression: str) -> None:
-    assert wrong_cron(expression) == ""
+    assert cron_error(expression) == ""
 
 
 @pytest.mark.parametrize(
@@ -539,7 +539,7 @@ def test_good_cron(expression: str) -> None:
     ],
 )
 def test_bad_cron(expression: str) -> None:
-    assert wrong_cron(expression)
+    assert cron_error(expression)
 
 
 def test_time_zones() -> None:
