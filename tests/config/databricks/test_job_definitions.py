@@ -421,84 +421,85 @@ def test_every_line_of_the_repository_bundle_is_required(line: str, tmp_path: Pa
     assert REMOVALS[line] in _problems(tmp_path)
 
 
-# Slips, and the only messages that follow from each.
-SINGLE_CAUSES: dict[str, tuple[dict[str, str], set[str]]] = {
+# Mistakes with a single cause, and the start of the only message that is reported.
+SINGLE_CAUSES: dict[str, tuple[dict[str, str], str]] = {
     "misspelled variables": (
         with_bundle_file(("variables:\n  spark", "varables:\n  spark")),
-        {"unknown key 'varables'"},
+        "unknown key 'varables'",
     ),
     "malformed variables": (
         with_bundle_file((VARIABLES, "variables: [a]\n")),
-        {"variables: must hold keys and their values, not a list"},
+        "variables: must",
     ),
-    "misspelled targets": (with_bundle_file(("targets:", "tragets:")), {"unknown key 'tragets'"}),
+    "misspelled targets": (with_bundle_file(("targets:", "tragets:")), "unknown key 'tragets'"),
     "unreadable databricks.yml": (
         with_bundle_file(("bundle: {name: shop}", "bundle: {name: shop")),
-        {"not valid YAML: did not find expected ',' or '}'"},
+        "not valid YAML",
     ),
     "misspelled target": (
         {"conf/staging.yml": DEV} | with_bundle_file(("  prod:\n", "  stagin:\n    mode: development\n  prod:\n")),
-        {"target 'stagin' has no environment"},
+        "target 'stagin' has no environment",
     ),
     "variable that uses a cyclic variable": (
         with_bundle_file(
             ("  workers: 1", '  workers: "${var.cycle}"\n  cycle: "${var.cycle}"'), (": {default: 4}", ": 1")
         ),
-        {"variable 'cycle' refers to itself, directly or through other variables"},
+        "variable 'cycle' refers to itself, directly or through other variables",
     ),
     "unsupported lookup": (
         with_bundle_file(("  workers: 1", "  workers: {lookup: {pool: small}}")),
-        {"variable 'workers': Headrace does not support 'lookup'"},
+        "variable 'workers': Headrace does not support 'lookup'",
     ),
     "unknown variable in a root path": (
         with_bundle_file(
             ("targets:", 'workspace: {root_path: "/Workspace/${var.rot}"}\ntargets:'),
             (', root_path: "/Workspace/Shared/${bundle.name}"', ""),
         ),
-        {"workspace, root_path: unknown variable 'rot'"},
+        "workspace, root_path: unknown variable 'rot'",
     ),
-    "misspelled tasks": (with_job(("      tasks:\n", "      taks:\n")), {"job 'orders': unknown key 'taks'"}),
+    "misspelled tasks": (with_job(("      tasks:\n", "      taks:\n")), "job 'orders': unknown key 'taks'"),
     "malformed tasks": (
         with_job((JOB[JOB.index("      tasks:") :], "      tasks: 5\n")),
-        {"job 'orders', tasks: must be a list, not 5"},
+        "job 'orders', tasks: must",
     ),
     "misspelled job_clusters": (
         with_job(("      job_clusters:\n", "      job_cluster:\n")),
-        {"job 'orders': unknown key 'job_cluster'"},
+        "job 'orders': unknown key 'job_cluster'",
     ),
     "malformed job_clusters": (
         with_job((JOB[JOB.index("      job_clusters:") : JOB.index("      tasks:")], "      job_clusters: {}\n")),
-        {"job 'orders', job_clusters: must be a list, not keys and values"},
+        "job 'orders', job_clusters: must",
     ),
     "misspelled job_cluster_key": (
         with_job(("- job_cluster_key: main", "- job_cluster_kye: main")),
-        {"job 'orders', job cluster 1: unknown key 'job_cluster_kye'"},
+        "job 'orders', job cluster 1: unknown key 'job_cluster_kye'",
     ),
     "misspelled num_workers": (
         with_job(("num_workers:", "num_wokers:")),
-        {"job 'orders', job cluster 1, new_cluster: unknown key 'num_wokers'"},
+        "job 'orders', job cluster 1, new_cluster: unknown key 'num_wokers'",
     ),
     "unknown task in depends_on": (
         with_job(("[{task_key: land}]", "[{task_key: lnd}]"), (", --step=count", "")),
-        {"job 'orders', task 'count' depends on the unknown task 'lnd'"},
+        "job 'orders', task 'count' depends on the unknown task 'lnd'",
     ),
     "misspelled task_key": (
         with_job(("- task_key: land\n", "- task_kye: land\n")),
-        {"job 'orders', task 1: unknown key 'task_kye'"},
+        "job 'orders', task 1: unknown key 'task_kye'",
     ),
     "misspelled identity": (
         with_job(("group_name: users", "groupname: users")),
-        {"job 'orders', permissions, entry 1: unknown key 'groupname'"},
+        "job 'orders', permissions, entry 1: unknown key 'groupname'",
     ),
 }
 
 
 @pytest.mark.parametrize("case", SINGLE_CAUSES)
 def test_follow_on_problems_are_not_reported(case: str, write_bundle: WriteBundle) -> None:
-    files, messages = SINGLE_CAUSES[case]
+    files, message = SINGLE_CAUSES[case]
     with pytest.raises(ConfigurationError) as caught:
         load_all(write_bundle({**BUNDLE, **files}))
-    assert {problem.message for problem in caught.value.problems} == messages
+    (problem,) = caught.value.problems
+    assert problem.message.startswith(message)
 
 
 # ── Resolved values ───────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Check that the grammar of jobs is complete, and that it is the one of the installed SDK."""
+"""Check that the grammar of jobs is complete and matches the installed SDK."""
 
 from __future__ import annotations
 
