@@ -9,9 +9,9 @@ from typing import Any
 
 from headrace.checkpoints.stop_request import request_file
 from headrace.config.databricks.databricks_yml import read_resources
-from headrace.config.databricks.job_definitions import Job, Target, jobs_of
-from headrace.config.databricks.references import put_in
-from headrace.config.databricks.task_calls import calls_of
+from headrace.config.databricks.job_definitions import Job, Target, resolve_jobs
+from headrace.config.databricks.references import resolve_references
+from headrace.config.databricks.task_calls import find_task_calls
 from headrace.config.environment_files import read_environment
 from headrace.config.load import sort_problems
 from headrace.config.models import Environment
@@ -41,7 +41,7 @@ def wanted_jobs(release: Release, place: Place) -> dict[str, Wanted]:
         problem = Problem("databricks.yml", f"release {release.id} has no target {place.name!r}", "build a newer one")
         raise ConfigurationError.of([problem])
     target = resources.targets[place.name]
-    jobs, problems = jobs_of(resources, target)
+    jobs, problems = resolve_jobs(resources, target)
     if problems := resources.problems + problems:
         raise ConfigurationError.of(sort_problems(problems))
     return {job.key: _wanted(job, target, release, place) for job in jobs}
@@ -55,7 +55,7 @@ def _wanted(job: Job, target: Target, release: Release, place: Place) -> Wanted:
         "workspace.current_user.userName": place.user,
         "workspace.current_user.short_name": place.short_name,
     }
-    written = put_in(job.body, late, job.lines, ("resources", "jobs", job.key), [])
+    written = resolve_references(job.body, late)
     grants = tuple(_grant(one) for one in (*target.permissions, *written.pop("permissions", ())))
     environments = [_environment(release, place.name, asked) for asked in _values(job, written)]
     requests = {request_file(environment, name) for environment, name in environments}
@@ -132,10 +132,10 @@ def _is_ours(path: str | None) -> bool:
 def _values(job: Job, body: Body) -> list[tuple[str, dict[str, str]]]:
     """For each call of our entry points: the pipeline, and the values that are given to it."""
     found = []
-    for call in calls_of(Job(job.key, body, job.lines, job.target)):
-        pipeline = call.one("pipeline")
+    for call in find_task_calls(Job(job.key, body, job.locations, job.target)):
+        pipeline = call.parameter("pipeline")
         if pipeline is not None:
-            pairs = (given.value.partition("=") for given in call.every("value"))
+            pairs = (given.value.partition("=") for given in call.all_parameters("value"))
             found.append((pipeline.value, {name: value for name, _, value in pairs}))
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from zoneinfo import available_timezones
 
-from headrace.config.databricks.cron import wrong_cron
+from headrace.config.databricks.cron import cron_error
 from headrace.testing.workspace.http_messages import ApiError, Document, invalid
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
@@ -149,7 +149,7 @@ def _schedule(schedule: Document) -> Iterator[str]:
     if not expression or not zone:
         yield "A schedule needs quartz_cron_expression and timezone_id."
         return
-    fault = wrong_cron(str(expression))
+    fault = cron_error(str(expression))
     if fault:
         yield f"Invalid quartz_cron_expression: '{expression}': {fault}."
     if zone not in available_timezones():
