@@ -23,7 +23,7 @@ def test_a_job_whose_making_was_not_answered_is_found_again(workspace, remote):
     assert sum("create" in call.path for call in workspace.faults.calls) == 1
 
 
-@pytest.mark.parametrize("fault", ["before", "throttle", "unavailable", "broken"])
+@pytest.mark.parametrize("fault", ["drop_request", "throttle", "unavailable", "broken"])
 def test_a_job_whose_making_did_nothing_is_made_after_a_look(workspace, remote, fault):
     getattr(workspace.faults, fault)(1, "jobs/create")
     made = remote.create_job(BODY)
@@ -45,7 +45,7 @@ def test_a_new_file_whose_writing_was_not_answered_is_ours(workspace, remote):
     assert remote.read("/Workspace/Shared/lock.json") == b"mine"
 
 
-@pytest.mark.parametrize("fault", ["before", "after", "throttle", "unavailable"])
+@pytest.mark.parametrize("fault", ["drop_request", "drop_response", "throttle", "unavailable"])
 def test_what_may_be_repeated_is(workspace, remote, fault):
     number = remote.create_job(BODY)
     getattr(workspace.faults, fault)(1, "jobs/reset")

@@ -51,27 +51,27 @@ def relocate(bundle: Bundle, directory: Path, sources: Mapping[str, Path | Sourc
     A path replaces the path of a file source; a source replaces the whole definition.
     """
     environment = bundle.environment
-    relocated = dict(environment.sources)
+    new_sources = dict(environment.sources)
     for name, source in (sources or {}).items():
-        current = relocated.get(name)
+        current = new_sources.get(name)
         if not isinstance(source, Path):
-            relocated[name] = source
+            new_sources[name] = source
         elif isinstance(current, FileSource):
-            relocated[name] = current.model_copy(update={"path": str(source)})
+            new_sources[name] = current.model_copy(update={"path": str(source)})
         else:
             raise ConfigurationError(
                 f"source {name!r} is not a file source, so it cannot be replaced by a path",
                 fix="pass a source definition instead of a path",
             )
-    local = environment.model_copy(
+    new_environment = environment.model_copy(
         update={
             "tables": Tables(root=str(directory / "tables")),
             "checkpoints": str(directory / "checkpoints"),
             "folders": {name: str(directory / "folders" / name) for name in environment.folders},
-            "sources": relocated,
+            "sources": new_sources,
         }
     )
-    return bundle.model_copy(update={"environment": local, "root": str(directory)})
+    return bundle.model_copy(update={"environment": new_environment, "root": str(directory)})
 
 
 def run_pipeline(

@@ -24,7 +24,7 @@ class ActiveRun(NamedTuple):
 
 
 class Dispatcher:
-    """Executes each run in its own thread with `work`, which is called with a stop event and a function that saves."""
+    """Executes each run in its own thread: calls `work` with the run, a stop event and a save function."""
 
     def __init__(self, store: Store, work: RunTasks, *, restart_delay: float) -> None:
         self._store, self._work, self._restart_delay = store, work, restart_delay

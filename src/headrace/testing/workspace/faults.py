@@ -87,9 +87,9 @@ class Faults:
             return len(self.calls), faults
 
     def apply(self, when: str, number: int, faults: list[Fault]) -> Response | None:
-        """Apply the faults of a call that belong to this moment: wait, raise ConnectionDroppedError, or do nothing.
+        """Apply a call's faults "before" or "after" its effect, and return the response that replaces the regular one.
 
-        Return the response that replaces the regular one, if any.
+        Return None if the regular response is sent; raise ConnectionDroppedError if none is sent.
         """
         if self.on_call is not None:
             self.on_call(number, when)

@@ -40,7 +40,7 @@ class WorkspaceFiles:
         """Create a directory and its parents if they do not exist."""
         path = request.required_text("path")
         try:
-            self._local(path).mkdir(parents=True, exist_ok=True)
+            self._local_path(path).mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise _already_exists(path, 400) from None
         return {}
@@ -52,41 +52,40 @@ class WorkspaceFiles:
     def list(self, request: Request) -> Document:
         """Return the entries of a directory, or a file if the path is one."""
         path = request.required_text("path").rstrip("/")
-        local = self._existing(path or "/")
-        if local.is_file():
+        local_path = self._existing(path or "/")
+        if local_path.is_file():
             return {"objects": [self._info(path)]}
-        objects = [self._info(f"{path}/{entry.name}") for entry in list_entries(local)]
+        objects = [self._info(f"{path}/{entry.name}") for entry in list_entries(local_path)]
         return {"objects": objects} if objects else {}
 
     def delete(self, request: Request) -> Document:
         """Delete a file or a directory; a directory that is not empty only if `recursive` is set."""
         path = request.required_text("path")
-        local = self._existing(path)
-        if local == self.root:
+        local_path = self._existing(path)
+        if local_path == self.root:
             raise invalid_parameter("The root directory cannot be deleted")
-        if local.is_file():
-            local.unlink()
+        if local_path.is_file():
+            local_path.unlink()
             return {}
-        if not request.flag("recursive") and any(list_entries(local)):
+        if not request.flag("recursive") and any(list_entries(local_path)):
             raise ApiError(400, "DIRECTORY_NOT_EMPTY", f"Folder ({path}) is not empty")
         with self._store.lock:
-            for directory in (local, *(entry for entry in local.rglob("*") if entry.is_dir())):
+            for directory in (local_path, *(entry for entry in local_path.rglob("*") if entry.is_dir())):
                 self._store.delete("grants-directories", self._id(directory))
-        shutil.rmtree(local)
+        shutil.rmtree(local_path)
         return {}
 
     def export(self, request: Request) -> Document | Response:
         """Return the content of a file: in JSON, or as raw bytes with `direct_download`."""
-        local = self._existing(request.required_text("path"))
-        if local.is_dir():
-            raise invalid_parameter(
-                f"Path ({request.required_text('path')}) is a directory; only files can be exported"
-            )
-        content = local.read_bytes()
+        path = request.required_text("path")
+        local_path = self._existing(path)
+        if local_path.is_dir():
+            raise invalid_parameter(f"Path ({path}) is a directory; only files can be exported")
+        content = local_path.read_bytes()
         _require_size(content)
         if request.flag("direct_download"):
             return Response(body=content, content_type="application/octet-stream")
-        return {"content": base64.b64encode(content).decode(), "file_type": local.suffix.removeprefix(".")}
+        return {"content": base64.b64encode(content).decode(), "file_type": local_path.suffix.removeprefix(".")}
 
     def import_(self, request: Request) -> Document:
         """Write a file from base64 text or from an uploaded form."""
@@ -112,40 +111,40 @@ class WorkspaceFiles:
     def _directories(self) -> Iterator[Path]:
         return (Path(directory) for directory, _, _ in os.walk(self.root))
 
-    def _id(self, local: Path) -> int:
-        return object_id(list(local.relative_to(self.root).parts))
+    def _id(self, local_path: Path) -> int:
+        return object_id(list(local_path.relative_to(self.root).parts))
 
-    def _local(self, path: str) -> Path:
+    def _local_path(self, path: str) -> Path:
         return self.root.joinpath(*split_workspace_path(path))
 
     def _existing(self, path: str) -> Path:
-        local = self._local(path)
-        if not local.exists():
+        local_path = self._local_path(path)
+        if not local_path.exists():
             raise does_not_exist(f"Path ({path}) doesn't exist.")
-        return local
+        return local_path
 
     def _write(self, path: str, content: bytes, *, overwrite: bool, conflict_status: int) -> None:
-        local = self._local(path)
-        if not local.parent.is_dir():
+        local_path = self._local_path(path)
+        if not local_path.parent.is_dir():
             raise does_not_exist(f"The parent folder ({path.rpartition('/')[0]}) does not exist.")
-        if local.is_dir():
+        if local_path.is_dir():
             raise _already_exists(path, conflict_status)
         try:
-            write_file(local, content, overwrite=overwrite)
+            write_file(local_path, content, overwrite=overwrite)
         except FileExistsError:
             raise _already_exists(path, conflict_status) from None
 
     def _info(self, path: str) -> Document:
-        local = self._existing(path)
-        stat = local.stat()
-        number = self._id(local)
+        local_path = self._existing(path)
+        stat = local_path.stat()
+        number = self._id(local_path)
         info = {
-            "object_type": "DIRECTORY" if local.is_dir() else "FILE",
+            "object_type": "DIRECTORY" if local_path.is_dir() else "FILE",
             "path": "/" + path.strip("/"),
             "object_id": number,
             "resource_id": str(number),
         }
-        if local.is_file():
+        if local_path.is_file():
             info |= {"size": stat.st_size, "modified_at": int(stat.st_mtime * 1000)}
             info |= {"created_at": int(stat.st_ctime * 1000)}
         return info

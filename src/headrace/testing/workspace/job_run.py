@@ -106,8 +106,8 @@ class Run(RunState):
         """Whether this is a run of a continuous job."""
         return "continuous" in self.settings
 
-    def api_document(self, url: str, *, tasks: bool, only: int | None = None) -> Document:
-        """Return the run as in the API, with its tasks if `tasks` is set; `only` is the run id of a single task."""
+    def api_document(self, url: str, *, tasks: bool, task_run_id: int | None = None) -> Document:
+        """Return the run as in the API, with its tasks if `tasks` is set, or with the one that has `task_run_id`."""
         document = {
             **self.state_document(),
             "job_id": self.job_id,
@@ -127,6 +127,6 @@ class Run(RunState):
             document["tasks"] = [
                 {**self.task_definition(task.key), **task.state_document(), "attempt_number": 0}
                 for task in self.tasks
-                if only in (None, task.run_id)
+                if task_run_id in (None, task.run_id)
             ]
         return document

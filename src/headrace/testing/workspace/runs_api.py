@@ -45,7 +45,7 @@ class Runs:
     def get(self, request: Request) -> Document:
         """Return a run with its tasks; for the run id of a task, only that task."""
         run, task_run_id = self._find(request)
-        return run.api_document(self._url, tasks=True, only=task_run_id)
+        return run.api_document(self._url, tasks=True, task_run_id=task_run_id)
 
     def list(self, request: Request) -> Document:
         """Return runs, newest first."""
@@ -88,7 +88,7 @@ class Runs:
         log = self._environment.log_file(task.run_id)
         output = log.read_bytes() if log.exists() else b""
         document: Document = {
-            "metadata": run.api_document(self._url, tasks=True, only=task.run_id),
+            "metadata": run.api_document(self._url, tasks=True, task_run_id=task.run_id),
             "logs": output[-LOG_LIMIT:].decode(errors="replace"),
             "logs_truncated": len(output) > LOG_LIMIT,
         }

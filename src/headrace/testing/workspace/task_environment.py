@@ -42,10 +42,10 @@ class TaskEnvironment:
 
         If there is a parameter `conf`, copy its bundle into `directory` and name the copy instead.
         """
-        local = {name: local_path(str(value), self._store) for name, value in parameters.items()}
+        translated = {name: local_path(str(value), self._store) for name, value in parameters.items()}
         if CONF in parameters:
-            local[CONF] = str(self._copy_bundle(Path(local[CONF]), directory / "bundle"))
-        return local
+            translated[CONF] = str(self._copy_bundle(Path(translated[CONF]), directory / "bundle"))
+        return translated
 
     def local_arguments(self, arguments: Iterable[str]) -> list[str]:
         """Return positional parameters with local paths."""
@@ -60,16 +60,18 @@ class TaskEnvironment:
         for file in (target / CONF).glob("*.yml"):
             environment = yaml.safe_load(file.read_text(encoding="utf-8"))
             if isinstance(environment, dict):
-                local = self._local_environment(environment)
-                file.write_text(yaml.safe_dump(local, sort_keys=False), encoding="utf-8")
+                translated = self._local_environment(environment)
+                file.write_text(yaml.safe_dump(translated, sort_keys=False), encoding="utf-8")
         return target
 
     def _local_environment(self, environment: Document) -> Document:
-        local: Document = self._local_values(environment)
-        tables = local.get("tables")
+        translated: Document = self._local_values(environment)
+        tables = translated.get("tables")
         if isinstance(tables, dict) and {"catalog", "schema"} <= set(tables):
-            local["tables"] = {"root": str(self._store / "tables" / str(tables["catalog"]) / str(tables["schema"]))}
-        return local
+            translated["tables"] = {
+                "root": str(self._store / "tables" / str(tables["catalog"]) / str(tables["schema"]))
+            }
+        return translated
 
     def _local_values(self, value: Any) -> Any:
         if isinstance(value, dict):

@@ -109,7 +109,7 @@ def _cluster(run: Run, definition: Document) -> Document:
 def _environment_variables(site: Path, cluster: Document) -> dict[str, str]:
     """Return this process's variables and the cluster's, with the wheels first on the path.
 
-    Variables of coverage are left out: the task runs other code than the one that is measured.
+    Variables of coverage are left out, because the task runs code that is not being measured.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     path = os.pathsep.join([str(site), *filter(None, [inherited.get("PYTHONPATH")])])

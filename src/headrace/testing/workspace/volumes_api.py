@@ -21,22 +21,22 @@ class Volumes:
 
     def upload(self, request: Request) -> Response:
         """Write a file; replace an existing one unless `overwrite` is false."""
-        local = self._local(request)
-        if not local.parent.is_dir():
+        local_path = self._local_path(request)
+        if not local_path.parent.is_dir():
             raise ApiError(404, "NOT_FOUND", "The directory being accessed is not found.")
-        if local.is_dir():
+        if local_path.is_dir():
             raise ApiError(409, "ALREADY_EXISTS", "A directory already exists at this path.")
         try:
-            write_file(local, request.body, overwrite=request.query.get("overwrite") != "false")
+            write_file(local_path, request.body, overwrite=request.query.get("overwrite") != "false")
         except FileExistsError:
             raise ApiError(409, "ALREADY_EXISTS", "The file being created already exists.") from None
         return NO_CONTENT
 
     def download(self, request: Request) -> Response:
         """Return the content of a file; the response to a HEAD request has headers only."""
-        local = self._file(request)
-        modified = formatdate(local.stat().st_mtime, usegmt=True)
-        return Response(200, local.read_bytes(), "application/octet-stream", {"Last-Modified": modified})
+        local_path = self._file(request)
+        modified = formatdate(local_path.stat().st_mtime, usegmt=True)
+        return Response(200, local_path.read_bytes(), "application/octet-stream", {"Last-Modified": modified})
 
     def delete(self, request: Request) -> Response:
         """Delete a file."""
@@ -46,7 +46,7 @@ class Volumes:
     def create_directory(self, request: Request) -> Response:
         """Create a directory and its parents if they do not exist."""
         try:
-            self._local(request).mkdir(parents=True, exist_ok=True)
+            self._local_path(request).mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise ApiError(409, "ALREADY_EXISTS", "A file already exists at this path.") from None
         return NO_CONTENT
@@ -67,18 +67,18 @@ class Volumes:
         return NO_CONTENT
 
     def _file(self, request: Request) -> Path:
-        local = self._local(request)
-        if not local.is_file():
+        local_path = self._local_path(request)
+        if not local_path.is_file():
             raise ApiError(404, "NOT_FOUND", "The file being accessed is not found.")
-        return local
+        return local_path
 
     def _directory(self, request: Request) -> Path:
-        local = self._local(request)
-        if not local.is_dir():
+        local_path = self._local_path(request)
+        if not local_path.is_dir():
             raise ApiError(404, "NOT_FOUND", "The directory being accessed is not found.")
-        return local
+        return local_path
 
-    def _local(self, request: Request) -> Path:
+    def _local_path(self, request: Request) -> Path:
         path = "/" + request.path_parameters[0].strip("/")
         names = split_path(path)
         if names[:1] != [VOLUMES] or len(names) < VOLUME_DEPTH:
@@ -87,9 +87,9 @@ class Volumes:
         return self._root.joinpath(*names)
 
 
-def _info(local: Path, path: str) -> Document:
-    stat = local.stat()
-    info: Document = {"path": path, "name": local.name, "is_directory": local.is_dir()}
-    if local.is_file():
+def _info(local_path: Path, path: str) -> Document:
+    stat = local_path.stat()
+    info: Document = {"path": path, "name": local_path.name, "is_directory": local_path.is_dir()}
+    if local_path.is_file():
         info |= {"file_size": stat.st_size}
     return {**info, "last_modified": int(stat.st_mtime * 1000)}
