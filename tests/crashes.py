@@ -68,7 +68,7 @@ def deploy(bundle: Path, workspace: LocalWorkspace, crash: Crash | None = None) 
     process: BaseProcess = FORKS.Process(target=client, args=(str(bundle), *login))
     if crash is not None:
         if crash.when == "before":
-            workspace.faults.before(crash.number)
+            workspace.faults.drop_request(crash.number)
         workspace.faults.on_call = lambda number, when: _kill(process) if Crash(number, when) == crash else None
     process.start()
     process.join(timeout=120)

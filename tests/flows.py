@@ -17,7 +17,7 @@ from headrace.config.models import Bundle
 from headrace.graph.order import all_steps
 from headrace.runtime import prepare
 from headrace.testing import PipelineRun, run_pipeline
-from headrace.testing.pipeline_run import Places
+from headrace.testing.pipeline_run import relocate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ class Flow:
         local = "engine: {kind: local}\ntables: {root: tables}\ncheckpoints: checkpoints\n"
         local += "folders: {out: out}\nsources:\n"
         (conf / "local.yml").write_text(local + sources)
-        return Places(self.directory).put(load_bundle(self.directory))
+        return relocate(load_bundle(self.directory), self.directory)
 
     def run(self, *only: str) -> PipelineRun:
         """Runs the steps, or those named, over what is there."""

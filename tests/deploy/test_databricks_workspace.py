@@ -17,13 +17,13 @@ def remote(workspace):
 
 
 def test_a_job_whose_making_was_not_answered_is_found_again(workspace, remote):
-    workspace.faults.after(1, "jobs/create")
+    workspace.faults.drop_response(1, "jobs/create")
     made = remote.create_job(BODY)
     assert [found.id for found in remote.jobs_named("orders")] == [made]
     assert sum("create" in call.path for call in workspace.faults.calls) == 1
 
 
-@pytest.mark.parametrize("fault", ["before", "throttle", "unavailable", "broken"])
+@pytest.mark.parametrize("fault", ["drop_request", "throttle", "unavailable", "broken"])
 def test_a_job_whose_making_did_nothing_is_made_after_a_look(workspace, remote, fault):
     getattr(workspace.faults, fault)(1, "jobs/create")
     made = remote.create_job(BODY)
@@ -33,19 +33,19 @@ def test_a_job_whose_making_did_nothing_is_made_after_a_look(workspace, remote, 
 
 def test_another_job_of_that_name_is_not_taken_for_ours(workspace, remote):
     other = remote.create_job({**BODY, "tags": {"headrace": "tiny/prod/orders"}})
-    workspace.faults.after(2, "jobs/create")
+    workspace.faults.drop_response(2, "jobs/create")
     assert remote.create_job(BODY) != other
     assert len(remote.jobs_named("orders")) == 2
 
 
 def test_a_new_file_whose_writing_was_not_answered_is_ours(workspace, remote):
-    workspace.faults.after(1, "import-file")
+    workspace.faults.drop_response(1, "import-file")
     assert remote.write_new("/Workspace/Shared/lock.json", b"mine")
     assert not remote.write_new("/Workspace/Shared/lock.json", b"theirs")
     assert remote.read("/Workspace/Shared/lock.json") == b"mine"
 
 
-@pytest.mark.parametrize("fault", ["before", "after", "throttle", "unavailable"])
+@pytest.mark.parametrize("fault", ["drop_request", "drop_response", "throttle", "unavailable"])
 def test_what_may_be_repeated_is(workspace, remote, fault):
     number = remote.create_job(BODY)
     getattr(workspace.faults, fault)(1, "jobs/reset")
