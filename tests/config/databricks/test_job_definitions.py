@@ -457,6 +457,10 @@ SINGLE_CAUSES: dict[str, tuple[dict[str, str], str]] = {
         ),
         "workspace, root_path: unknown variable 'rot'",
     ),
+    "undeclared value in the tables": (
+        {"conf/dev.yml": DEV.replace("shop_${user}", "shop_${name}")},
+        "tables, schema: '${name}' is not declared",
+    ),
     "misspelled tasks": (with_job(("      tasks:\n", "      taks:\n")), "job 'orders': unknown key 'taks'"),
     "malformed tasks": (
         with_job((JOB[JOB.index("      tasks:") :], "      tasks: 5\n")),

@@ -93,6 +93,8 @@ def _check_isolation(draft: EnvironmentDraft) -> Iterator[PathProblem]:
     """Yield the tables and checkpoints that all users of a development target would share."""
     required = set(draft.values.required())
     for key in ("tables", "checkpoints"):
+        if references(draft.raw.get(key)) - draft.values.declared.keys():
+            continue  # an undeclared value is reported already
         if key in draft.raw and not references(draft.raw[key]) & required:
             name = next(iter(sorted(required)), "user")
             message = "is the same for all users, but the target's mode is development"
