@@ -114,3 +114,18 @@ def test_skipped_key_causes_no_problems_in_other_steps(write_bundle: WriteBundle
         """
     root = write_bundle({"conf/pipelines/p.yml": dedent(pipeline)})
     assert errors_of(root) == ["Error: steps: the key 'on' is a boolean to some YAML readers"]
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("{layer: '${layer}', %s, writes: {table: t}}", "layer: a pipeline cannot contain the reference '${layer}'"),
+        (
+            "{layer: bronze, %s, writes: {console: yes}}",
+            "writes, console: 'yes' is a boolean to some YAML readers and text to others",
+        ),
+    ],
+)
+def test_value_with_a_problem_is_reported_once(step: str, error: str, write_bundle: WriteBundle) -> None:
+    pipeline = "steps: {s: " + step % "reads: {rows: {source: ticks}}" + "}\n"
+    assert errors_of(write_bundle({"conf/pipelines/p.yml": pipeline})) == [f"Error: step 's', {error}"]
