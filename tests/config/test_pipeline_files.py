@@ -103,7 +103,7 @@ def test_unreadable_file_causes_no_problems_in_other_files(write_bundle: WriteBu
         "conf/pipelines/q.yml": "steps:\n  s: {layer: silver, reads: {rows: {table: landed}}, writes: {table: t}}\n",
         "conf/local.yml": LOCAL + "triggers: {land: once}\nsources: {ticks: {kind: rate}}\n",
     }
-    assert errors_of(write_bundle(files)) == ["Error: invalid YAML: a tab where only spaces are allowed"]
+    assert errors_of(write_bundle(files)) == ["Error: not valid YAML: a tab where only spaces are allowed"]
 
 
 def test_skipped_key_causes_no_problems_in_other_steps(write_bundle: WriteBundle) -> None:
