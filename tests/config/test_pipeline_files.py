@@ -103,7 +103,7 @@ def test_unreadable_file_causes_no_problems_in_other_files(write_bundle: WriteBu
         "conf/pipelines/q.yml": "steps:\n  s: {layer: silver, reads: {rows: {table: landed}}, writes: {table: t}}\n",
         "conf/local.yml": LOCAL + "triggers: {land: once}\nsources: {ticks: {kind: rate}}\n",
     }
-    assert errors_of(write_bundle(files)) == ["Error: invalid YAML: a tab where only spaces are allowed"]
+    assert errors_of(write_bundle(files)) == ["Error: not valid YAML: a tab where only spaces are allowed"]
 
 
 def test_skipped_key_causes_no_problems_in_other_steps(write_bundle: WriteBundle) -> None:
@@ -114,3 +114,18 @@ def test_skipped_key_causes_no_problems_in_other_steps(write_bundle: WriteBundle
         """
     root = write_bundle({"conf/pipelines/p.yml": dedent(pipeline)})
     assert errors_of(root) == ["Error: steps: the key 'on' is a boolean to some YAML readers"]
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("{layer: '${layer}', %s, writes: {table: t}}", "layer: a pipeline cannot contain the reference '${layer}'"),
+        (
+            "{layer: bronze, %s, writes: {console: yes}}",
+            "writes, console: 'yes' is a boolean to some YAML readers and text to others",
+        ),
+    ],
+)
+def test_value_with_a_problem_is_reported_once(step: str, error: str, write_bundle: WriteBundle) -> None:
+    pipeline = "steps: {s: " + step % "reads: {rows: {source: ticks}}" + "}\n"
+    assert errors_of(write_bundle({"conf/pipelines/p.yml": pipeline})) == [f"Error: step 's', {error}"]

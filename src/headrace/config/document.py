@@ -70,7 +70,7 @@ def read_document(path: Path, name: str, *, strict: bool = True) -> Document:
         return _unreadable(name, *_describe_syntax_error(text, error, mark), mark.line + 1 if mark else 0)
     except yaml.YAMLError as error:
         reason = getattr(error, "reason", "it cannot be parsed")
-        return _unreadable(name, f"invalid YAML: {reason}", "remove the character that YAML does not allow")
+        return _unreadable(name, f"not valid YAML: {reason}", "remove the character that YAML does not allow")
     if node is None or (isinstance(node, yaml.ScalarNode) and not node.style and NULL.match(node.value)):
         return _unreadable(name, "the file is empty", "write the configuration, or delete the file")
     builder = _Builder(name, strict)
@@ -129,12 +129,12 @@ def _describe_syntax_error(text: str, error: yaml.MarkedYAMLError, mark: Any) ->
     lines = text.splitlines()
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in str(error.problem):
-        return "invalid YAML: a tab where only spaces are allowed", "indent with spaces"
+        return "not valid YAML: a tab where only spaces are allowed", "indent with spaces"
     if "single document" in str(error.context):
         return "the file contains more than one YAML document", "keep one document in each file: remove '---'"
     if "${" in line and "{" in line.replace("${", ""):
-        return "invalid YAML: '${' ends unquoted text inside { }", 'quote the text that contains it: "…${name}…"'
-    return f"invalid YAML: {error.problem}", "check colons, quotes, brackets and indentation up to this line"
+        return "not valid YAML: '${' ends unquoted text inside { }", 'quote the text that contains it: "…${name}…"'
+    return f"not valid YAML: {error.problem}", "check colons, quotes, brackets and indentation up to this line"
 
 
 @dataclass

@@ -87,17 +87,21 @@ def _read_step(name: str, raw: Any, document: Document) -> tuple[Step | None, li
     locations = document.locations
     step_path: KeyPath = ("steps", name)
     problems = []
+    invalid = set(document.invalid)
     if not NAME.match(name):
         problems.append(Problem(locations.where(*step_path), f"'{name}' is not a valid name for a step", NAME_FIX))
     for key in _sink_keys(raw):
         if isinstance(raw[key], dict):  # one sink is the short form of a list with one sink
             raw = {**raw, key: [raw[key]]}
-            locations.add_alias((*step_path, key), (*step_path, key, 0))
+            short_path: KeyPath = (*step_path, key)
+            locations.add_alias(short_path, (*step_path, key, 0))
+            invalid |= {(*short_path, 0, *path[3:]) for path in document.invalid if path[:3] == short_path}
     for path, value in _references_in(raw, step_path):
         message = f"{describe_path(path)}: a pipeline cannot contain the reference '${{{value}}}'"
         fix = "a pipeline is the same in every environment: move what differs to the environment files"
         problems.append(Problem(locations.where(*path), message, fix))
-    step, step_problems = build_model(Step, raw, locations, step_path, invalid=document.invalid, name=name)
+        invalid.add(path)
+    step, step_problems = build_model(Step, raw, locations, step_path, invalid=invalid, name=name)
     return step, problems + step_problems
 
 
