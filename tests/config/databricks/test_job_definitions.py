@@ -434,7 +434,7 @@ SINGLE_CAUSES: dict[str, tuple[dict[str, str], str]] = {
     "misspelled targets": (with_bundle_file(("targets:", "tragets:")), "unknown key 'tragets'"),
     "unreadable databricks.yml": (
         with_bundle_file(("bundle: {name: shop}", "bundle: {name: shop")),
-        "invalid YAML",
+        "not valid YAML",
     ),
     "misspelled target": (
         {"conf/staging.yml": DEV} | with_bundle_file(("  prod:\n", "  stagin:\n    mode: development\n  prod:\n")),
