@@ -10,9 +10,9 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from headrace.config import value_types
 from headrace.config.locations import KeyLocations, KeyPath, closest_match, closest_name, describe_path
 from headrace.config.model_keys import keys_of, owner_at
-from headrace.config.models import value_types
 from headrace.errors import Problem
 
 M = TypeVar("M", bound=BaseModel)

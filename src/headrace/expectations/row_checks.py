@@ -11,7 +11,7 @@ from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.models import Rule
+from headrace.config.kinds.expectation import EXPECTATIONS, Rule
 from headrace.errors import ConfigurationError, Problem, one_line
 from headrace.graph.resolve import resolve
 from headrace.spark.spark_errors import configuration_errors
@@ -105,10 +105,10 @@ def require_compatible_values(frame: DataFrame, rules: Iterable[Rule]) -> None:
 
 
 def _kinds_of(rule: Rule) -> Iterator[tuple[ExpectationKind, Any]]:
-    for name, kind in EXPECTATIONS.items():
+    for name in EXPECTATIONS:
         value = getattr(rule, name)
         if value is not None:
-            yield kind, value
+            yield IMPLEMENTATIONS[name], value
 
 
 def _is_null(columns: Iterable[str]) -> list[Column]:
@@ -162,7 +162,7 @@ def _named(prefix: str) -> Callable[[Iterable[str]], list[str]]:
     return lambda columns: [f"{prefix} {column}" for column in columns]
 
 
-EXPECTATIONS: dict[str, ExpectationKind] = {
+IMPLEMENTATIONS: dict[str, ExpectationKind] = {
     "not_null": ExpectationKind(_named("not_null"), tuple, _is_null),
     "between": ExpectationKind(
         lambda limits: [f"between {column} {low} and {high}" for column, (low, high) in limits.items()],

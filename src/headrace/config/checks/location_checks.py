@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from headrace.config.checks.encoding_checks import check_encodings
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.expectation_scope import can_check_rows, checks_source_rows, has_quarantine
+from headrace.config.kinds.sinks import SINKS
 from headrace.config.locations import closest_match
-from headrace.config.models import Environment, FileSource, KafkaSource, Read, Step
+from headrace.config.models import Environment, Step
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
-
-WITHOUT_SCHEMA = ("text", "bytes", "binaryFile")
 
 
 def check_places(drafts: list[Draft], environment: EnvironmentDraft) -> list[Problem]:
@@ -35,10 +34,9 @@ def _check_names(draft: Draft, step: Step, environment: EnvironmentDraft) -> Ite
         if read.source is not None:
             yield from _check_name(draft, step, environment, read.source, ("reads", name, "source"))
     for number, sink in enumerate(step.writes):
-        for kind in ("topic", "folder"):
-            name = getattr(sink, kind)
-            if name is not None:
-                yield from _check_name(draft, step, environment, name, ("writes", number, kind))
+        for kind, model in SINKS.items():
+            if model.environment_key and getattr(sink, kind) is not None:
+                yield from _check_name(draft, step, environment, getattr(sink, kind), ("writes", number, kind))
 
 
 def _check_name(
@@ -67,18 +65,14 @@ def _check_schemas(draft: Draft, step: Step, environment: Environment) -> Iterat
         where = draft.locations.where("steps", step.name, "reads", name)
         subject = f"step '{step.name}', input '{name}'"
         fix = "declare one: schema: module:NAME"
-        if isinstance(source, KafkaSource) and read.infer:
-            message = f"{subject}: a schema cannot be inferred from Kafka (environment '{environment.name}')"
+        if source is None:
+            continue
+        if read.infer and not source.infers_schema:
+            message = f"{subject}: source '{read.source}' cannot infer a schema (environment '{environment.name}')"
             yield Problem(where, message, fix)
-        elif _lacks_schema(read, source):
+        elif source.needs_schema and read.schema_ is None and not read.infer:
             message = f"{subject}: source '{read.source}' needs a schema (environment '{environment.name}')"
-            yield Problem(where, message, f"{fix}, or infer: true" if isinstance(source, FileSource) else fix)
-
-
-def _lacks_schema(read: Read, source: object) -> bool:
-    if read.schema_ is not None or read.infer or not isinstance(source, FileSource | KafkaSource):
-        return False
-    return source.format not in WITHOUT_SCHEMA
+            yield Problem(where, message, f"{fix}, or infer: true" if source.infers_schema else fix)
 
 
 def _check_expectations(draft: Draft, step: Step, environment: Environment) -> Iterator[Problem]:

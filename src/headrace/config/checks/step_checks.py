@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from headrace.config.expectation_scope import DEDUPLICATE
+from headrace.config.expectation_scope import deduplicates
+from headrace.config.kinds.expectation import BATCH_EXPECTATIONS, EXPECTATIONS
+from headrace.config.kinds.sinks import SINKS
 from headrace.config.locations import KeyPath, describe_path
 from headrace.config.models import Read, Rule, Sink, Step
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
 
-EXPECTATIONS = ("not_null", "between", "one_of", "matches", "rule")
-SINKS = ("table", "topic", "folder", "console", "memory")
-# Sinks that Spark writes without batches, and the output modes they support. Each must be its step's only sink.
-NATIVE_SINKS = {"folder": ("append",), "memory": ("append", "complete")}
 SOURCE_KEYS = ("schema_", "infer", "max_future", "expect")
 TYPES = (
     "string|varchar|char|binary|boolean|tinyint|byte|smallint|short|int|integer|bigint|long|float|real|double|"
@@ -61,8 +59,13 @@ def _check_step(step: Step) -> Iterator[PathProblem]:
         yield ("reads",), f"a step without a transform must have one input, not {len(step.reads)}", fix
     if step.transform is None and step.with_:
         yield ("with",), "the step has no transform to pass these settings to", "add a transform, or remove 'with'"
-    if step.row_wise and step.transform in (None, DEDUPLICATE):
-        yield ("row_wise",), "applies only to custom transforms", "remove row_wise"
+    if step.row_wise and (step.transform is None or deduplicates(step)):
+        yield ("row_wise",), "applies only to custom transforms that do not deduplicate", "remove row_wise"
+    if step.deduplicates and step.transform is None:
+        yield ("deduplicates",), "the step has no transform", "add a transform, or remove deduplicates"
+    elif step.deduplicates and not isinstance(step.with_.get("keys"), list):
+        fix = "add with: {keys: […]}, which the transform must use"
+        yield ("deduplicates",), "needs the columns that identify a row, as the transform's setting 'keys'", fix
 
 
 def _check_read(read: Read) -> Iterator[PathProblem]:
@@ -90,20 +93,29 @@ def _check_read(read: Read) -> Iterator[PathProblem]:
         fix = "write module:NAME of a StructType, or columns and types: 'id STRING, amount DOUBLE'"
         yield ("schema",), f"'{read.schema_}' is neither an import path nor a list of columns", fix
     yield from _check_rules(read.expect)
+    for number, rule in enumerate(read.expect):
+        for key in BATCH_EXPECTATIONS:
+            if getattr(rule, key) is not None:
+                message = "compares the rows of a batch, but the rows of an input are checked one by one"
+                yield ("expect", number, key), message, "move it to the expect of the step"
 
 
 def _check_sink(sink: Sink) -> Iterator[PathProblem]:
-    kinds = [kind for kind in SINKS if getattr(sink, kind)]
-    if len(kinds) != 1:
+    if len(sink.kinds) != 1:
         fix = "keep one of them; write several sinks as a list"
         yield (), f"must write to exactly one of {', '.join(SINKS)}", fix
         return
-    written = sink.model_fields_set
-    if kinds != ["table"]:
-        for key in ("mode", "keys", "sequence", "cluster_by"):
-            if key in written:
-                yield (key,), f"applies to tables, not to {_with_article(kinds[0])}", f"remove {key}"
-    elif sink.mode == "upsert":
+    kind, written = SINKS[sink.kind], sink.model_fields_set
+    for key in Sink.model_fields:
+        owners = [other.plural for other in SINKS.values() if key in other.model_fields]
+        if key in written and owners and key not in kind.model_fields:
+            yield (key,), f"applies to {' and '.join(owners)}, not to {kind.label}", f"remove {key}"
+    if sink.kind == "table":
+        yield from _check_table(sink)
+
+
+def _check_table(sink: Sink) -> Iterator[PathProblem]:
+    if sink.mode == "upsert":
         columns = {"keys": "the columns that identify a row", "sequence": "the column that orders versions of a row"}
         for key, description in columns.items():
             if not getattr(sink, key):
@@ -112,36 +124,29 @@ def _check_sink(sink: Sink) -> Iterator[PathProblem]:
             yield ("options",), "a merge has no options", "remove options"
     else:
         for key in ("keys", "sequence"):
-            if key in written:
+            if key in sink.model_fields_set:
                 yield (key,), f"does not apply to mode {sink.mode}", f"remove {key}, or write mode: upsert"
-    if "partition_by" in written and kinds[0] not in ("table", "folder"):
-        message = f"applies to tables and folders, not to {_with_article(kinds[0])}"
-        yield ("partition_by",), message, "remove partition_by"
     if sink.partition_by and sink.cluster_by:
         fix = "keep one of partition_by, cluster_by"
         yield ("cluster_by",), "a table is partitioned or clustered, not both", fix
-    if "format" in written and kinds != ["folder"]:
-        yield ("format",), f"applies to folders, not to {_with_article(kinds[0])}", "remove format"
-
-
-def _with_article(kind: str) -> str:
-    return kind if kind == "memory" else f"a {kind}"
 
 
 def _check_sink_of_step(step: Step, sink: Sink) -> Iterator[PathProblem]:
     """Yield what a sink cannot do for this step."""
-    kind = next((kind for kind in SINKS if getattr(sink, kind)), "")
-    if kind in NATIVE_SINKS:
+    if not sink.kinds:
+        return
+    kind = SINKS[sink.kind]
+    if kind.native_outputs:
         if len(step.writes) > 1:
-            yield (kind,), f"{_with_article(kind)} must be its step's only sink", "write it in a separate step"
+            yield (sink.kind,), f"{kind.label} must be its step's only sink", "write it in a separate step"
         for key in ("expect", "row_wise"):
             if getattr(step, key):
-                fix = f"write a table here, and use the {kind} sink in a separate step that reads the table"
-                yield (kind,), f"{_with_article(kind)} is written without batches, which '{key}' requires", fix
-        if step.output not in NATIVE_SINKS[kind]:
-            fix = f"write output: {' or '.join(NATIVE_SINKS[kind])}, or use another sink"
-            yield (kind,), f"{_with_article(kind)} cannot be written with output {step.output}", fix
-    if kind == "table" and sink.mode == "append" and step.output == "update":
+                fix = f"write a table here, and use the {sink.kind} sink in a separate step that reads the table"
+                yield (sink.kind,), f"{kind.label} is written without batches, which '{key}' requires", fix
+        if step.output not in kind.native_outputs:
+            fix = f"write output: {' or '.join(kind.native_outputs)}, or use another sink"
+            yield (sink.kind,), f"{kind.label} cannot be written with output {step.output}", fix
+    if sink.kind == "table" and sink.mode == "append" and step.output == "update":
         fix = "write mode: upsert with keys and sequence, so that newer rows replace older ones"
         yield ("table",), "output update writes changed rows again, and mode append keeps all of them", fix
 

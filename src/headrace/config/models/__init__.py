@@ -3,26 +3,27 @@
 Reading files, locating keys and writing messages is left to the loader.
 """
 
+from headrace.config.kinds.expectation import Rule
+from headrace.config.kinds.file_source import FileSource
+from headrace.config.kinds.kafka_security import Secret, Security
+from headrace.config.kinds.kafka_source import KafkaSource
+from headrace.config.kinds.rate_source import RateSource
+from headrace.config.kinds.sinks import Sink
+from headrace.config.kinds.sources import Source
 from headrace.config.models.bundle import Bundle
 from headrace.config.models.environment import (
     DatabricksEngine,
     Engine,
     Environment,
     Every,
-    FileSource,
-    KafkaSource,
     LocalEngine,
-    RateSource,
-    Secret,
-    Security,
-    Source,
     SparkEngine,
     Tables,
     Topic,
     Trigger,
 )
-from headrace.config.models.pipeline import Layer, Pipeline, Read, Rule, Sink, Step, Watermark
-from headrace.config.models.value_types import Setting, local_path, milliseconds
+from headrace.config.models.pipeline import Layer, Pipeline, Read, Step, Watermark
+from headrace.config.value_types import Setting, local_path, milliseconds
 
 __all__ = [
     "Bundle",

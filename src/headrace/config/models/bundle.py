@@ -12,7 +12,7 @@ from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.locations import KeyLocations
 from headrace.config.models.environment import Environment
 from headrace.config.models.pipeline import Pipeline, Step
-from headrace.config.models.value_types import Model, local_path
+from headrace.config.value_types import Model, local_path
 
 
 class Bundle(Model):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
-from headrace.config.models.value_types import Duration, Memory, Model, Name, SecretName, Setting, TupleOf
+from headrace.config.kinds.kafka_security import Security
+from headrace.config.kinds.sources import Source
+from headrace.config.value_types import Duration, Memory, Model, Name, Setting, yaml_type
 
 
 class LocalEngine(Model):
@@ -51,60 +53,8 @@ class Every(Model):
     every: Duration
 
 
-def _yaml_type(value: object) -> str:
-    return "mapping" if isinstance(value, (dict, BaseModel)) else "scalar"
-
-
 TriggerName = Literal["available_now", "once", "default"]
-Trigger = Annotated[Annotated[TriggerName, Tag("scalar")] | Annotated[Every, Tag("mapping")], Discriminator(_yaml_type)]
-
-
-class Secret(Model):
-    """A reference to a secret, `scope/key`. Its value is fetched when a run starts and never stored."""
-
-    secret: SecretName
-
-
-class Security(Model):
-    """How to log in to Kafka: SASL over TLS unless `tls` is false."""
-
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-    username: Annotated[Annotated[str, Tag("scalar")] | Annotated[Secret, Tag("mapping")], Discriminator(_yaml_type)]
-    password: Secret
-    tls: bool = True
-
-
-class FileSource(Model):
-    """Files that arrive in a directory."""
-
-    kind: Literal["files"]
-    format: str
-    path: str
-    options: dict[str, Setting] = {}
-
-
-class KafkaSource(Model):
-    """Records of Kafka topics."""
-
-    kind: Literal["kafka"]
-    servers: str
-    topics: TupleOf[str] = ()
-    pattern: str | None = None
-    format: Literal["json", "text", "bytes"] = "json"
-    start: Literal["earliest", "latest"] = "earliest"
-    security: Security | None = None
-    options: dict[str, Setting] = {}
-
-
-class RateSource(Model):
-    """Numbered rows at a constant rate, for experiments."""
-
-    kind: Literal["rate"]
-    rows_per_second: int = Field(default=1, ge=1)
-    options: dict[str, Setting] = {}
-
-
-Source = Annotated[FileSource | KafkaSource | RateSource, Field(discriminator="kind")]
+Trigger = Annotated[Annotated[TriggerName, Tag("scalar")] | Annotated[Every, Tag("mapping")], Discriminator(yaml_type)]
 
 
 class Topic(Model):
@@ -123,7 +73,7 @@ class RequiredValue(Model):
 
 
 Value = Annotated[
-    Annotated[str | int, Tag("scalar")] | Annotated[RequiredValue, Tag("mapping")], Discriminator(_yaml_type)
+    Annotated[str | int, Tag("scalar")] | Annotated[RequiredValue, Tag("mapping")], Discriminator(yaml_type)
 ]
 
 

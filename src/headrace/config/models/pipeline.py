@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, Strict
+from pydantic import Field
 
-from headrace.config.models.value_types import IMPORT_PATH, Duration, ImportPath, Model, Name, Setting, TupleOf
+from headrace.config.kinds.expectation import Rule
+from headrace.config.kinds.sinks import Sink
+from headrace.config.value_types import IMPORT_PATH, Duration, ImportPath, Model, Name, Setting, TupleOf
 
 Layer = Literal["bronze", "silver", "gold"]
-
-
-class Rule(Model):
-    """An expectation: exactly one condition, and what happens to a row that does not meet it."""
-
-    not_null: TupleOf[str] | None = None
-    between: dict[str, Annotated[tuple[Any, Any], Strict(False)]] | None = None
-    one_of: dict[str, TupleOf[Any]] | None = None
-    matches: dict[str, str] | None = None
-    rule: ImportPath | None = None
-    unique: TupleOf[str] | None = None
-    on_fail: Literal["quarantine", "drop", "warn", "stop"] = "quarantine"
 
 
 class Watermark(Model):
@@ -48,28 +38,6 @@ class Read(Model):
     def schema_path(self) -> str | None:
         """The schema's import path, or None if it is a list of columns and types."""
         return self.schema_ if self.schema_ and IMPORT_PATH.match(self.schema_) else None
-
-
-class Sink(Model):
-    """One output of a step: exactly one of table, topic, folder, console, memory."""
-
-    table: Name | None = None
-    topic: Name | None = None
-    folder: Name | None = None
-    console: bool | None = None
-    memory: Name | None = None
-    mode: Literal["append", "replace", "upsert"] = "append"
-    keys: TupleOf[str] = ()
-    sequence: str | None = None
-    partition_by: TupleOf[str] = ()
-    cluster_by: TupleOf[str] = ()
-    format: str | None = None
-    options: dict[str, Setting] = {}
-
-    @property
-    def kind(self) -> str:
-        """The sink's kind: table, topic, folder, console or memory."""
-        return next(kind for kind in ("table", "topic", "folder", "console", "memory") if getattr(self, kind))
 
 
 class Step(Model):

@@ -27,6 +27,11 @@ def milliseconds(duration: str) -> int:
     return int(match[1]) * UNITS[match[2]]
 
 
+def yaml_type(value: object) -> str:
+    """Return whether a value is a mapping or a scalar, to choose between models."""
+    return "mapping" if isinstance(value, (dict, BaseModel)) else "scalar"
+
+
 def local_path(location: str) -> str:
     """Return the path of a location in the file system, without `file:`; empty for other URIs, like those of S3."""
     if location.startswith("file:/"):
