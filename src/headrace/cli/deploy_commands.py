@@ -32,7 +32,11 @@ def apply_options(function: F) -> F:
     """Add the options of all commands that apply a plan."""
     for option in (
         click.option(
-            "--delete", "deletions", metavar="JOB", multiple=True, help="Allow to delete this job. Can be repeated."
+            "--delete",
+            "deletions",
+            metavar="JOB",
+            multiple=True,
+            help="Allow the deletion of this job. Can be repeated.",
         ),
         click.option("--any-identity", is_flag=True, help="Let production jobs run as a person."),
         click.option(
@@ -204,7 +208,7 @@ def destroy(environment: str, drain: float, break_lock: bool, yes: bool, bundle_
 
     target = open_place(find_root(bundle_dir), environment)
     state = Ledger(target).read()
-    click.echo(f"destroy would delete from {target.remote.name}: {target.root}")
+    click.echo(f"will delete from {target.remote.name}: {target.root}")
     for key in sorted(state.jobs.keys() | planner.jobs(target, state).keys()):
         click.echo(f"  - job {key}")
     confirmation.confirm_change(target, yes=yes, name_required=True)

@@ -1,7 +1,7 @@
 """Child process that calls a build backend and reports which files of the bundle the backend read.
 
 Called as `python -m headrace.release.build_backend BACKEND DIRECTORY` in the bundle. The last line on stdout is the
-report as JSON: the name of the wheel, the paths that were read, and the path that was refused because a link leads out
+report as JSON: the name of the wheel, the paths that were read, and a path that was not read because a link leads out
 of the bundle. Only the backend knows which files it packs, but it can pack only files that it opens.
 """
 
@@ -24,7 +24,7 @@ class ReadRecorder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.paths: set[str] = set()
-        self.refused = ""
+        self.external_link = ""
 
     def on_event(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Record a file that Python opens. This is an audit hook, see sys.addaudithook."""
@@ -37,7 +37,7 @@ class ReadRecorder:
         if is_hidden(name) or CACHE in path.parts:
             return
         if leads_out(self.root, path):  # raise before anything is read: the link may lead to the root of the disk
-            self.refused = name
+            self.external_link = name
             raise PermissionError(f"{name} is outside of the bundle")
         self.paths.add(name)
 
@@ -51,7 +51,7 @@ def main(backend: str, directory: str) -> None:
         build_wheel: Callable[[str], str] = import_module(backend).build_wheel
         report["name"] = build_wheel(directory)
     finally:
-        print(json.dumps({**report, "read": sorted(recorder.paths), "refused": recorder.refused}))
+        print(json.dumps({**report, "read": sorted(recorder.paths), "external_link": recorder.external_link}))
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ def require_valid_name(name: str) -> None:
 
 def _corrected(name: str) -> str:
     """Return a similar name that is valid and free."""
-    words = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
-    similar = "_".join(words).removeprefix("headrace").lstrip("0123456789_")
+    parts = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+    similar = "_".join(parts).removeprefix("headrace").lstrip("0123456789_")
     return f"{similar or 'my'}_jobs" if not similar or _owner(similar) else similar
 
 

@@ -50,7 +50,7 @@ def build_wheel(root: Path, into: Path) -> BuiltWheel:
         check=False,
     )
     report = _parse_report(build.stdout)
-    packing.list_files(root, filter(None, [report["refused"]]))
+    packing.list_files(root, filter(None, [report["external_link"]]))
     if build.returncode:
         module = backend.partition(".")[0]
         missing = f"No module named '{module}'" in build.stderr
@@ -119,7 +119,7 @@ def _parse_report(output: str) -> dict[str, Any]:
     """Return the last line of the output, the report; an empty report if the backend exited before it."""
     last = output.strip().rpartition("\n")[2]
     report: dict[str, Any] = (
-        json.loads(last) if last.startswith('{"name": ') else {"name": "", "read": [], "refused": ""}
+        json.loads(last) if last.startswith('{"name": ') else {"name": "", "read": [], "external_link": ""}
     )
     return report
 
