@@ -43,7 +43,7 @@ def test_empty_git_repository_becomes_the_bundle(working_directory, golden):
     assert created.exit_code == 0, created.stderr
     golden("cli/init_here", created.stdout)
     assert {".git", ".gitignore", "conf", "pyproject.toml"} < {path.name for path in working_directory.iterdir()}
-    assert not list(working_directory.glob(".making-*"))
+    assert not list(working_directory.glob(".creating-*"))
 
 
 @pytest.mark.parametrize(

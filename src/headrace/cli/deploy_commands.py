@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headrace.cli import confirmation, shared_options
+from headrace.cli.apply_plan import apply_options, apply_plan, create_order, print_plan
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.deploy.apply import Order
     from headrace.deploy.deploy_target import Place
-    from headrace.deploy.plan import Plan
     from headrace.release.releases import Release
 
-F = TypeVar("F", bound=Callable[..., Any])
 EXIT_CHANGES = 3  # for --exit-code
 
 release_option = click.option(
@@ -28,32 +23,21 @@ release_option = click.option(
 )
 
 
-def apply_options(function: F) -> F:
-    """Add the options of all commands that apply a plan."""
-    for option in (
-        click.option(
-            "--delete",
-            "deletions",
-            metavar="JOB",
-            multiple=True,
-            help="Allow the deletion of this job. Can be repeated.",
-        ),
-        click.option("--any-identity", is_flag=True, help="Let production jobs run as a person."),
-        click.option(
-            "--keep",
-            metavar="N",
-            type=click.IntRange(1),
-            default=5,
-            show_default=True,
-            help="How many past releases to keep in the environment.",
-        ),
-        shared_options.within,
-        shared_options.drain,
-        shared_options.break_lock,
-        shared_options.yes,
-    ):
-        function = option(function)
-    return function
+def _open(
+    bundle_dir: Path, environment: str, release_id: str | None, allowed_files: tuple[str, ...]
+) -> tuple[Release, Place]:
+    """Return the release, built if it is that of the working tree, and the environment to deploy it to."""
+    from headrace.config.load import find_root
+    from headrace.deploy.deploy_target import open_place
+    from headrace.release import releases
+
+    root = find_root(bundle_dir)
+    if release_id is None:
+        release = releases.current(root, allowed=allowed_files, confirm=confirmation.confirm_credentials)
+    else:
+        release = releases.find(root, release_id)
+        releases.require_intact(release)
+    return release, open_place(root, environment)
 
 
 @click.command(epilog=examples("headrace plan --env staging", "headrace plan --env staging --save plan.json"))
@@ -89,7 +73,7 @@ def plan(
     new_plan = planner.plan(release, target, Ledger(target).read())
     if save is not None:
         save.write_text(new_plan.text())
-    _print_plan(new_plan, as_json=as_json)
+    print_plan(new_plan, as_json=as_json)
     if exit_code and not new_plan.is_empty:
         sys.exit(EXIT_CHANGES)
 
@@ -132,7 +116,7 @@ def deploy(
     new_plan = planner.plan(release, target, Ledger(target).read())
     if saved is not None:
         require_same(saved, new_plan)
-    _apply(new_plan, release, target, _order("deploy", options), options)
+    apply_plan(new_plan, release, target, create_order("deploy", options), options)
 
 
 @click.command(epilog=examples("headrace promote --from staging --to prod"))
@@ -161,9 +145,9 @@ def promote(source: str, environment: str, gate: Any, bundle_dir: Path, **option
     state = Ledger(source_target).read()
     require_deployed(source_target, state)
     require_proof(source_target, state, gate)
-    release = upload.fetch(state.release, source_target, root, _print_line)
+    release = upload.fetch(state.release, source_target, root, click.echo)
     new_plan = planner.plan(release, target, Ledger(target).read())
-    _apply(new_plan, release, target, _order("promote", options, came_from=source), options)
+    apply_plan(new_plan, release, target, create_order("promote", options, came_from=source), options)
 
 
 @click.command(epilog=examples("headrace rollback --env prod", "headrace rollback --env prod --to 3f2a"))
@@ -185,8 +169,8 @@ def rollback(environment: str, release_id: str | None, bundle_dir: Path, **optio
     root = find_root(bundle_dir)
     target = open_place(root, environment)
     state = Ledger(target).read()
-    release = upload.fetch(earlier(state, target, release_id), target, root, _print_line)
-    _apply(planner.plan(release, target, state), release, target, _order("rollback", options), options)
+    release = upload.fetch(earlier(state, target, release_id), target, root, click.echo)
+    apply_plan(planner.plan(release, target, state), release, target, create_order("rollback", options), options)
 
 
 @click.command(epilog=examples("headrace destroy --env dev"))
@@ -212,67 +196,4 @@ def destroy(environment: str, drain: float, break_lock: bool, yes: bool, bundle_
     for key in sorted(state.jobs.keys() | planner.jobs(target, state).keys()):
         click.echo(f"  - job {key}")
     confirmation.confirm_change(target, yes=yes, name_required=True)
-    deployed_jobs.destroy(target, Limits(drain=drain), break_lock=break_lock, say=_print_line)
-
-
-# ── Shared by the commands ────────────────────────────────────────────────────────────────────────────
-
-
-def _open(
-    bundle_dir: Path, environment: str, release_id: str | None, allowed_files: tuple[str, ...]
-) -> tuple[Release, Place]:
-    """Return the release, built if it is that of the working tree, and the environment to deploy it to."""
-    from headrace.config.load import find_root
-    from headrace.deploy.deploy_target import open_place
-    from headrace.release import releases
-
-    root = find_root(bundle_dir)
-    if release_id is None:
-        release = releases.current(root, allowed=allowed_files, confirm=confirmation.confirm_credentials)
-    else:
-        release = releases.find(root, release_id)
-        releases.require_intact(release)
-    return release, open_place(root, environment)
-
-
-def _order(command: str, options: dict[str, Any], came_from: str = "") -> Order:
-    from headrace.deploy.apply import Order
-    from headrace.deploy.drain import Limits
-
-    limits = Limits(options["drain"], options["within"])
-    return Order(command, came_from, options["break_lock"], options["keep"], limits)
-
-
-def _apply(new_plan: Plan, release: Release, target: Place, order: Order, options: dict[str, Any]) -> None:
-    """Print the plan, ask for confirmation, and apply the plan."""
-    from headrace.deploy.apply import apply
-    from headrace.deploy.policy import require_allowed
-    from headrace.deploy.state_store import Ledger
-
-    _print_plan(new_plan)
-    if new_plan.is_empty:
-        Ledger(target).clear()
-        return
-    deletions = confirmation.confirm_deletions(new_plan, options["deletions"])
-    require_allowed(new_plan, release, target, deletes=deletions, any_identity=options["any_identity"])
-    confirmation.confirm_change(target, yes=options["yes"])
-    try:
-        state = apply(new_plan, release, target, order, _print_line)
-    except KeyboardInterrupt:
-        click.echo("Interrupted. Run the same command again to continue.", err=True)
-        raise
-    click.echo(f"{order.what}: environment {target.name} has release {state.release}")
-
-
-def _print_plan(new_plan: Plan, *, as_json: bool = False) -> None:
-    from headrace.deploy.plan_text import in_words
-
-    if as_json:
-        click.echo(json.dumps(asdict(new_plan), indent=2, sort_keys=True))
-        return
-    for line in in_words(new_plan):
-        click.echo(line)
-
-
-def _print_line(line: str) -> None:
-    click.echo(line)
+    deployed_jobs.destroy(target, Limits(drain=drain), break_lock=break_lock, say=click.echo)

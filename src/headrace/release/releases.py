@@ -247,5 +247,5 @@ def _tree_hash(root: Path) -> str:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
-    return done.stdout if done.returncode == 0 else ""
+    process = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+    return process.stdout if process.returncode == 0 else ""

@@ -38,7 +38,7 @@ def create_bundle(name: str, directory: Path) -> None:
         raise SetupError(
             f"the bundle cannot be written: {error.strerror or error}",
             where=str(directory),
-            fix="choose a directory that you may write to: --into DIR",
+            fix="choose a writable directory: --into DIR",
         ) from error
 
 
@@ -93,7 +93,7 @@ def _require_empty(directory: Path) -> None:
 
 def _create(name: str, directory: Path) -> None:
     exists = directory.exists()
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=directory if exists else directory.parent) as temporary:
+    with tempfile.TemporaryDirectory(prefix=".creating-", dir=directory if exists else directory.parent) as temporary:
         bundle = Path(temporary) / name
         (bundle / "vendor").mkdir(parents=True)
         wheel = _own_wheel(bundle / "vendor")

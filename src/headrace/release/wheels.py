@@ -90,7 +90,7 @@ def name_after_content(wheel: Path, into: Path) -> Path:
 
 
 def pack_installed(distribution: Distribution, into: Path) -> Path:
-    """Pack the wheel that a distribution was installed from again, from its installed files."""
+    """Pack an installed distribution again as the wheel that it was installed from."""
     paths = [path for path in distribution.files or () if not {"..", "__pycache__"} & set(path.parts)]
     files = {path.as_posix(): path.read_binary() for path in paths if path.name not in INSTALLER_FILES}
     dist_info = next((path.removesuffix("/WHEEL") for path in files if path.endswith(".dist-info/WHEEL")), None)
