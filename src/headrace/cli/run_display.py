@@ -41,7 +41,7 @@ class RunDisplay:
         return self
 
     def spark_started(self) -> None:
-        """Begin to draw the table, if there is to be one; Spark prints to the terminal while it starts."""
+        """Start drawing the table, if the run shows one. Call it when Spark has started."""
         if self._show_table:
             from rich.live import Live
 

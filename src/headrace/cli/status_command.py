@@ -41,12 +41,12 @@ def status(pipeline: str, environment: str, values: dict[str, str], bundle_dir: 
     if run_status.since:
         click.echo(f"  totals since {run_status.since}")
     for step in run_status.steps:
-        click.echo(f"  {step.step}: {', '.join(_parts(step))}")
+        click.echo(f"  {step.step}: {', '.join(_describe(step))}")
         if step.failure:
             click.echo(f"    failed: {step.failure}")
 
 
-def _parts(step: StepStatus) -> Iterator[str]:
+def _describe(step: StepStatus) -> Iterator[str]:
     yield f"{step.batches} batches"
     yield f"{step.rows} rows"
     yield f"last batch at {step.at}" if step.at else "no batch yet"
