@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.help_examples import examples
 
-@click.command()
+
+@click.command(epilog=examples("headrace workspace", "headrace workspace --port 7172 --verbose"))
 @click.option(
     "--directory",
     metavar="DIR",

@@ -11,7 +11,6 @@ from headrace.config.databricks.databricks_yml import read_resources
 from headrace.config.databricks.job_definitions import Target
 from headrace.config.environment_files import read_environment
 from headrace.config.load import sort_problems
-from headrace.config.locations import closest_match
 from headrace.config.models import Environment, SparkEngine
 from headrace.deploy.remote import Remote
 from headrace.errors import ConfigurationError
@@ -53,17 +52,21 @@ def short(user: str) -> str:
     return re.sub(r"\W", "_", user.partition("@")[0])
 
 
-def open_place(root: Path, name: str) -> Place:
-    """The environment of that name, with a login to where it is."""
+def open_place(root: Path, name: str, *, option: str = "--env") -> Place:
+    """The environment of that name, with a login to where it is. `option` is the one that chose it."""
     resources = read_resources(root)
     draft, problems = read_environment(root, name, {}, lenient=True)
     if problems := resources.problems + problems:
         raise ConfigurationError.of(sort_problems(problems))
     assert draft.environment is not None
     if name not in resources.targets:
-        known = ", ".join(resources.targets) or "none"
-        fix = closest_match(name, resources.targets, f"targets of databricks.yml: {known}")
-        raise ConfigurationError(f"nothing is deployed to environment {name!r}: it has no target", fix=fix)
+        names = ", ".join(resources.targets)
+        raise ConfigurationError(
+            f"environment {name!r} cannot be deployed to: it has no target in databricks.yml",
+            fix=f"pass {option} with an environment that has one: {names}"
+            if names
+            else "add a target to databricks.yml",
+        )
     target = resources.targets[name]
     remote = _remote(draft.environment, target)
     user = remote.user()

@@ -33,7 +33,7 @@ def put(release: Release, place: Place, say: Say) -> None:
                 where=f"{remote.name}: {directory}",
                 fix="run the same command again; if it stays so, see who writes there",
             )
-    remote.write(f"{directory}/{MANIFEST}", release.manifest.text().encode())
+    remote.write(f"{directory}/{MANIFEST}", release.manifest.to_json().encode())
 
 
 def require_readable(release: Release, place: Place) -> None:
@@ -54,13 +54,13 @@ def require_readable(release: Release, place: Place) -> None:
 def manifest(release: str, place: Place) -> Manifest | None:
     """What a release that was laid down holds; None when it is not there to its end."""
     found = place.remote.read(f"{place.release(release)}/{MANIFEST}") if release else None
-    return None if found is None else Manifest.of(found.decode())
+    return None if found is None else Manifest.from_json(found.decode())
 
 
 def fetch(release: str, place: Place, root: Path, say: Say) -> Release:
     """The release, byte for byte: from this machine where it is whole, else from where it was laid down."""
     beside = root / "dist" / "releases"
-    here = next((one for one in releases.releases(root) if one.id == release), None)
+    here = next((one for one in releases.list_releases(root) if one.id == release), None)
     if here is not None and not releases.verify(here):
         return here
     told = manifest(release, place)
@@ -79,8 +79,8 @@ def fetch(release: str, place: Place, root: Path, say: Say) -> Release:
             file = fetched.directory / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content or b"")
-        (fetched.directory / MANIFEST).write_text(told.text())
-        releases.require_whole(fetched)
+        (fetched.directory / MANIFEST).write_text(told.to_json())
+        releases.require_intact(fetched)
         if here is not None:
             shutil.rmtree(here.directory)
         fetched.directory.rename(beside / release)

@@ -21,7 +21,7 @@ def test_entry_points_match_pyproject() -> None:
 
 def test_parameters_match_the_argument_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     parsers: list[argparse.ArgumentParser] = []
-    monkeypatch.setattr(entry_points._Arguments, "parse_args", lambda self, argv: parsers.append(self))
+    monkeypatch.setattr(entry_points._ArgumentParser, "parse_args", lambda self, argv: parsers.append(self))
     entry_points._parse([])
     options = {action.dest: action.required for action in parsers[0]._actions}
     assert tuple(sorted(options)) == PARAMETERS
