@@ -16,12 +16,12 @@ from clusters import SETTINGS, standalone
 from deployments import commit
 from headrace.cli import main
 from headrace.config.databricks.job_definitions import Target
-from headrace.deploy.deploy_state import Deployed, State
-from headrace.deploy.deploy_target import Place
-from headrace.deploy.deployed_jobs import start
+from headrace.deploy.deploy_state import DeployedJob, State
+from headrace.deploy.deploy_target import DeployTarget
+from headrace.deploy.deployed_jobs import start_job
 from headrace.deploy.remote import Run
 from headrace.deploy.spark_cluster import Cluster
-from headrace.deploy.state_store import Ledger
+from headrace.deploy.state_store import StateStore
 from headrace.errors import DeploymentError
 from headrace_shop.arrivals import CLEAN
 from headrace_shop.sample import make_sample
@@ -162,12 +162,12 @@ def test_a_continuous_job_whose_run_has_ended_is_started_again_by_hand(
     number = cluster.create_job({**body(wheel, "good"), "continuous": {"pause_status": "UNPAUSED"}})
     (first,) = cluster.runs(number)
     ended(cluster, first.id)
-    place = Place("b", Target("one"), cluster, str(tmp_path / "root"), "somebody")
+    place = DeployTarget("b", Target("one"), cluster, str(tmp_path / "root"), "somebody")
     found = cluster.job(number)
     assert found is not None
     cluster.make_directory(place.root)
-    Ledger(place).write(State("", jobs={"live": Deployed(number, "r1", found.settings, {})}))
-    start("live", place, break_lock=False, say=lambda line: None)
+    StateStore(place).write(State("", jobs={"live": DeployedJob(number, "r1", found.settings, {})}))
+    start_job("live", place, break_lock=False, say=lambda line: None)
     second, _ = cluster.runs(number)
     ended(cluster, second.id)
 

@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 
 from deployments import commit
 from headrace.cli import main
-from headrace.deploy.deploy_target import open_place
+from headrace.deploy.deploy_target import open_target
 from headrace.deploy.remote import Run
-from headrace.deploy.state_store import Ledger
+from headrace.deploy.state_store import StateStore
 from headrace.testing.workspace import LocalWorkspace
 from headrace_shop.arrivals import CLEAN
 from headrace_shop.sample import make_sample
@@ -89,15 +89,15 @@ class Company:
         return sorted(DeltaTable(place).to_pyarrow_table(columns=["order_id"])["order_id"].to_pylist())
 
     def runs(self, name: str) -> list[Run]:
-        place = open_place(self.bundle, name)
-        return place.remote.runs(Ledger(place).read().jobs["orders"].id)
+        place = open_target(self.bundle, name)
+        return place.remote.runs(StateStore(place).read().jobs["orders"].id)
 
     def release(self, name: str) -> str:
-        return Ledger(open_place(self.bundle, name)).read().release
+        return StateStore(open_target(self.bundle, name)).read().release
 
     def laid_down(self, name: str) -> dict[str, str]:
         """path -> sha256 of the release that is in use."""
-        place = open_place(self.bundle, name)
+        place = open_target(self.bundle, name)
         directory = self.workspaces[name].directory / place.release(self.release(name))[1:]
         return {
             file.relative_to(directory).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()

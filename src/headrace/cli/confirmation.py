@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.plan import Plan
 
 
-def ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
+def ask(place: DeployTarget, *, yes: bool, always_typed: bool = False) -> None:
     """Lets the user answer; where nobody can, --yes is the answer."""
     from headrace.deploy.policy import is_production
     from headrace.errors import DeploymentError
@@ -34,7 +34,7 @@ def ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
 
 def deletes(made: Plan, named: Collection[str]) -> set[str]:
     """The jobs that the user lets go: those that are named, and those agreed to when asked; --yes is no answer."""
-    others = [job.key for job in made.jobs if job.takes_away and job.key not in named]
+    others = [job.key for job in made.jobs if job.deletes_existing_job and job.key not in named]
     asked = others if _is_somebody_there() else []
     return {*named, *(key for key in asked if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
 

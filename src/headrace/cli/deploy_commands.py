@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +13,8 @@ import click
 from headrace.cli import confirmation, shared_options
 
 if TYPE_CHECKING:
-    from headrace.deploy.apply import Order
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.apply import ApplyOptions
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.plan import Plan
     from headrace.release.releases import Release
 
@@ -63,12 +62,12 @@ def plan(
     Nothing is changed and nothing is uploaded. The tree's release is built when it is not yet.
     """
     from headrace.deploy import planner
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
 
     release, place = _open(start, environment, wanted, allowed)
-    made = planner.plan(release, place, Ledger(place).read())
+    made = planner.plan(release, place, StateStore(place).read())
     if save is not None:
-        save.write_text(made.text())
+        save.write_text(made.to_json())
     _show(made, as_json=as_json)
     if exit_code and not made.is_empty:
         sys.exit(CHANGES)
@@ -101,17 +100,17 @@ def deploy(
     or Ctrl-C the same command goes on where it ended.
     """
     from headrace.deploy import planner
-    from headrace.deploy.apply import require_same
+    from headrace.deploy.apply import require_current
     from headrace.deploy.plan import Plan
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
 
-    saved = Plan.saved(planned) if planned else None
+    saved = Plan.load(planned) if planned else None
     if saved is not None:
         environment, wanted = saved.environment, saved.release
     release, place = _open(start, environment, wanted, allowed)
-    made = planner.plan(release, place, Ledger(place).read())
+    made = planner.plan(release, place, StateStore(place).read())
     if saved is not None:
-        require_same(saved, made)
+        require_current(saved, made)
     _carry_out(made, release, place, _order("deploy", given), given)
 
 
@@ -131,17 +130,17 @@ def promote(source: str, environment: str, gate: Any, start: Path, **given: Any)
     """Take the release that runs in one environment to another, byte for byte."""
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.gate import require_deployed, require_proof
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.gate import require_deployed, require_successful_runs
+    from headrace.deploy.state_store import StateStore
 
     root = find_root(start)
-    here, place = open_place(root, source), open_place(root, environment)
-    state = Ledger(here).read()
+    here, place = open_target(root, source), open_target(root, environment)
+    state = StateStore(here).read()
     require_deployed(here, state)
-    require_proof(here, state, gate)
-    release = upload.fetch(state.release, here, root, _say)
-    made = planner.plan(release, place, Ledger(place).read())
+    require_successful_runs(here, state, gate)
+    release = upload.fetch_release(state.release, here, root, _say)
+    made = planner.plan(release, place, StateStore(place).read())
     _carry_out(made, release, place, _order("promote", given, came_from=source), given)
 
 
@@ -157,14 +156,14 @@ def rollback(environment: str, wanted: str | None, start: Path, **given: Any) ->
     """
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.release_history import earlier
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.release_history import choose_rollback_release
+    from headrace.deploy.state_store import StateStore
 
     root = find_root(start)
-    place = open_place(root, environment)
-    state = Ledger(place).read()
-    release = upload.fetch(earlier(state, place, wanted), place, root, _say)
+    place = open_target(root, environment)
+    state = StateStore(place).read()
+    release = upload.fetch_release(choose_rollback_release(state, place, wanted), place, root, _say)
     _carry_out(planner.plan(release, place, state), release, place, _order("rollback", given), given)
 
 
@@ -181,51 +180,51 @@ def destroy(environment: str, drain: float, within: float, break_lock: bool, yes
     """
     from headrace.config.load import find_root
     from headrace.deploy import deployed_jobs, planner
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.drain import Limits
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.drain import Timeouts
+    from headrace.deploy.state_store import StateStore
 
-    place = open_place(find_root(start), environment)
-    state = Ledger(place).read()
+    place = open_target(find_root(start), environment)
+    state = StateStore(place).read()
     click.echo(f"to be deleted from {place.remote.name}: {place.root}")
-    for key in sorted(state.jobs.keys() | planner.jobs(place, state).keys()):
+    for key in sorted(state.jobs.keys() | planner.find_jobs(place, state).keys()):
         click.echo(f"  - job {key}")
     confirmation.ask(place, yes=yes, always_typed=True)
-    deployed_jobs.destroy(place, Limits(drain, within), break_lock=break_lock, say=_say)
+    deployed_jobs.destroy(place, Timeouts(drain, within), break_lock=break_lock, report=_say)
 
 
 # ── What they have in common ──────────────────────────────────────────────────────────────────────────
 
 
-def _open(start: Path, environment: str, wanted: str | None, allowed: tuple[str, ...]) -> tuple[Release, Place]:
+def _open(start: Path, environment: str, wanted: str | None, allowed: tuple[str, ...]) -> tuple[Release, DeployTarget]:
     from headrace.config.load import find_root
-    from headrace.deploy.deploy_target import open_place
+    from headrace.deploy.deploy_target import open_target
     from headrace.release import releases
 
     root = find_root(start)
     if wanted is None:
-        return releases.current(root, allowed=allowed, confirm=confirmation.may_pack), open_place(root, environment)
+        return releases.current(root, allowed=allowed, confirm=confirmation.may_pack), open_target(root, environment)
     found = releases.find(root, wanted)
     releases.require_whole(found)
-    return found, open_place(root, environment)
+    return found, open_target(root, environment)
 
 
-def _order(what: str, given: dict[str, Any], came_from: str = "") -> Order:
-    from headrace.deploy.apply import Order
-    from headrace.deploy.drain import Limits
+def _order(what: str, given: dict[str, Any], came_from: str = "") -> ApplyOptions:
+    from headrace.deploy.apply import ApplyOptions
+    from headrace.deploy.drain import Timeouts
 
-    limits = Limits(given["drain"], given["within"])
-    return Order(what, came_from, given["break_lock"], given["keep"], limits)
+    limits = Timeouts(given["drain"], given["within"])
+    return ApplyOptions(what, came_from, given["break_lock"], given["keep"], limits)
 
 
-def _carry_out(made: Plan, release: Release, place: Place, order: Order, given: dict[str, Any]) -> None:
+def _carry_out(made: Plan, release: Release, place: DeployTarget, order: ApplyOptions, given: dict[str, Any]) -> None:
     from headrace.deploy.apply import apply
     from headrace.deploy.policy import require_allowed
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
 
     _show(made)
     if made.is_empty:
-        Ledger(place).clear()
+        StateStore(place).remove_dead_lock()
         return
     deletes = confirmation.deletes(made, given["deletes"])
     require_allowed(made, release, place, deletes=deletes, any_identity=given["any_identity"])
@@ -235,16 +234,16 @@ def _carry_out(made: Plan, release: Release, place: Place, order: Order, given: 
     except KeyboardInterrupt:
         click.echo("Interrupted: the same command goes on where this one ended.", err=True)
         raise
-    click.echo(f"{order.what}: environment {place.name} has release {state.release}")
+    click.echo(f"{order.command}: environment {place.name} has release {state.release}")
 
 
 def _show(made: Plan, *, as_json: bool = False) -> None:
-    from headrace.deploy.plan_text import in_words
+    from headrace.deploy.plan_text import render_plan
 
     if as_json:
-        click.echo(json.dumps(asdict(made), indent=2, sort_keys=True))
+        click.echo(json.dumps(made.to_document(), indent=2, sort_keys=True))
         return
-    for line in in_words(made):
+    for line in render_plan(made):
         click.echo(line)
 
 

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from headrace.cli import shared_options
 
 if TYPE_CHECKING:
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.remote import Run
 
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def jobs(environment: str, start: Path, as_json: bool) -> None:
     """Show the deployed jobs and their runs."""
     from headrace.cli.text_table import print_table
-    from headrace.deploy.deployed_jobs import standings
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deployed_jobs import job_statuses
+    from headrace.deploy.state_store import StateStore
 
     place = _place(start, environment)
-    found = standings(place, Ledger(place).read())
+    found = job_statuses(place, StateStore(place).read())
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found], indent=2))
         return
@@ -47,21 +47,22 @@ def jobs(environment: str, start: Path, as_json: bool) -> None:
 def history(environment: str, start: Path, as_json: bool) -> None:
     """Show what was deployed, when and by whom."""
     from headrace.cli.text_table import print_table
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
+    from headrace.deploy.stored_json import to_document
 
-    state = Ledger(_place(start, environment)).read()
+    state = StateStore(_place(start, environment)).read()
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in state.history], indent=2))
+        click.echo(json.dumps([to_document(one) for one in state.history], indent=2))
         return
     rows = [
         [
             str(one.number),
             one.at,
-            f"{one.what} from {one.came_from}" if one.came_from else one.what,
+            f"{one.command} from {one.promoted_from}" if one.promoted_from else one.command,
             one.release,
             (one.commit[:12] or "no commit") + (", changed since" if one.dirty and one.commit else ""),
             one.by,
-            one.ended,
+            one.outcome,
         ]
         for one in reversed(state.history)
     ]
@@ -76,9 +77,9 @@ def history(environment: str, start: Path, as_json: bool) -> None:
 @shared_options.root
 def start(job: str, environment: str, break_lock: bool, start: Path) -> None:
     """Start a deployed job, or let a stopped one run again."""
-    from headrace.deploy.deployed_jobs import start as start_job
+    from headrace.deploy.deployed_jobs import start_job
 
-    start_job(job, _place(start, environment), break_lock=break_lock, say=click.echo)
+    start_job(job, _place(start, environment), break_lock=break_lock, report=click.echo)
 
 
 @click.command()
@@ -105,8 +106,8 @@ def stop(
     from headrace.config.databricks.databricks_yml import read_resources
     from headrace.config.load import find_root, load_bundle
     from headrace.config.models import milliseconds
-    from headrace.deploy.deployed_jobs import stop as stop_job
-    from headrace.deploy.drain import Limits
+    from headrace.deploy.deployed_jobs import stop_job
+    from headrace.deploy.drain import Timeouts
     from headrace.graph.order import pipeline_steps
     from headrace.runtime.stop_run import stop_run
 
@@ -118,7 +119,7 @@ def stop(
             drain += milliseconds(bundle.environment.stop_grace) / 1000  # then the run ends by itself
         stop_run(bundle, job, within=drain, say=click.echo)
         return
-    stop_job(job, _place(start, environment), Limits(drain, within), break_lock=break_lock, say=click.echo)
+    stop_job(job, _place(start, environment), Timeouts(drain, within), break_lock=break_lock, report=click.echo)
 
 
 @click.command()
@@ -128,20 +129,20 @@ def stop(
 @shared_options.root
 def logs(job: str, environment: str, number: int | None, start: Path) -> None:
     """Show what a deployed job's run has said."""
-    from headrace.deploy.deployed_jobs import output
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deployed_jobs import read_job_output
+    from headrace.deploy.state_store import StateStore
 
     place = _place(start, environment)
-    run, said = output(job, place, Ledger(place).read(), number)
+    run, said = read_job_output(job, place, StateStore(place).read(), number)
     click.echo(f"run {run.id}: {_run_in_words(run)}{f', {run.url}' if run.url else ''}", err=True)
     click.echo(said, nl=False)
 
 
-def _place(start: Path, environment: str) -> Place:
+def _place(start: Path, environment: str) -> DeployTarget:
     from headrace.config.load import find_root
-    from headrace.deploy.deploy_target import open_place
+    from headrace.deploy.deploy_target import open_target
 
-    return open_place(find_root(start), environment)
+    return open_target(find_root(start), environment)
 
 
 def _run_in_words(run: Run | None) -> str:
