@@ -60,7 +60,7 @@ def test_a_saved_plan_is_carried_out_as_it_is_or_not_at_all(headrace, tiny, tmp_
     headrace("deploy", "--plan", str(saved), "--yes")
     assert tiny.state().release == told["release"]
     refused = headrace("deploy", "--plan", str(saved), "--yes", code=1)
-    assert "no longer true: lineage, serial, before, jobs moved since" in refused.output
+    assert "is stale: state lineage, state serial, deployed release, jobs changed since" in refused.output
 
 
 def test_a_saved_plan_whose_release_was_changed_is_refused(headrace, tiny, tmp_path):
@@ -104,7 +104,7 @@ def test_a_terminal_is_asked_for_each_deletion(tiny, monkeypatch, typed, code, l
 def test_a_file_that_is_no_plan_is_told(headrace, tmp_path, text):
     (tmp_path / "plan.txt").write_text(text)
     refused = headrace("deploy", "--plan", str(tmp_path / "plan.txt"), code=1)
-    assert "the file is no saved plan" in refused.stderr
+    assert "the file is not a saved plan" in refused.stderr
     assert "headrace plan --save" in refused.stderr
 
 
@@ -143,7 +143,7 @@ def test_production_asks_for_its_name_and_others_for_a_yes(tiny, monkeypatch, en
         (("plan", "--env", "stagin"), "there is no environment 'stagin'"),
         (("plan", "--env", "staging", "--release", "ffff"), "there is no release 'ffff'"),
         (("promote", "--from", "staging", "--to", "prod"), "nothing is deployed to environment 'staging'"),
-        (("rollback", "--env", "staging"), "has no release before the present one"),
+        (("rollback", "--env", "staging"), "has no release before the current one"),
         (("start", "liv", "--env", "staging"), "environment 'staging' has no job 'liv'"),
         (("logs", "live", "--env", "staging"), "environment 'staging' has no job 'live'"),
     ],
@@ -160,13 +160,13 @@ def test_another_workspace_than_the_targets_is_refused(headrace, tiny, monkeypat
     monkeypatch.setenv("DATABRICKS_HOST", "https://two.example.com")
     refused = headrace("plan", "--env", "staging", code=1)
     assert (
-        "target 'staging' is at https://one.example.com, and DATABRICKS_HOST says https://two.example.com"
+        "the host of target 'staging' is https://one.example.com, but DATABRICKS_HOST is https://two.example.com"
         in refused.stderr
     )
 
 
 def test_a_workspace_that_does_not_answer_is_told_within_seconds(headrace, workspace, monkeypatch):
-    monkeypatch.setattr("headrace.deploy.sdk_calls.PATIENCE", 1)
+    monkeypatch.setattr("headrace.deploy.sdk_calls.RETRY_TIMEOUT_S", 1)
     workspace.stop()
     refused = headrace("plan", "--env", "staging", code=1)
     assert "does not answer GET" in refused.stderr

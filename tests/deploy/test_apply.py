@@ -332,7 +332,7 @@ def test_two_targets_with_one_state_file_are_an_error(tiny):
     # `headrace check` accepts one root path for two targets if their hosts differ.
     same_root = 'host: "https://b.example.com", root_path: /Workspace/Shared/tiny/staging'
     tiny.change(**{"databricks.yml": DATABRICKS.replace("root_path: /Workspace/Shared/tiny/prod", same_root)})
-    message = r"has the tag 'tiny/staging/live': environment 'prod' and its environment share one state file"
+    message = r"has the tag 'tiny/staging/live', but environment 'prod' uses the same state file"
     with pytest.raises(DeploymentError, match=message):
         tiny.plan(environment="prod")
 

@@ -10,7 +10,9 @@ import pytest
 
 from headrace.deploy import state_store
 from headrace.deploy.deploy_state import DeployedJob, HistoryEntry, Intent, State
-from headrace.deploy.state_store import StateStore, format_duration
+from headrace.deploy.plan import Change, JobPlan, Plan
+from headrace.deploy.state_store import Lock, StateStore, format_duration
+from headrace.deploy.stored_json import to_document
 from headrace.errors import DataError, DeploymentError
 
 BODY = {"name": "live", "continuous": {"pause_status": "UNPAUSED"}}
@@ -32,6 +34,14 @@ def test_state_is_read_as_it_was_written():
     assert State.from_json(STATE.to_json()) == STATE
     assert DEPLOYED.sent_body == {"name": "live", "continuous": {"pause_status": "PAUSED"}}
     assert STATE.without_job("live").stopped == ()
+
+
+def test_files_keep_the_keys_of_earlier_versions(golden):
+    change = Change("path", "old", "new")
+    job = JobPlan("live", "update", "live", 7, BODY, changes=(change,), drift=(change,))
+    plan = Plan("staging", "host", "root", "l", 3, "b2", "a1", wheels=(change,), jobs=(job,))
+    lock = json.dumps(to_document(Lock("1", "alice", "host", "machine", 7, "now", "deploy")), indent=1)
+    golden("deploy/files", f"{STATE.to_json()}\n{plan.to_json()}\n{lock}")
 
 
 def test_each_write_increments_the_serial_and_keeps_the_lineage(tiny):

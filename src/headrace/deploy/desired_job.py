@@ -71,9 +71,9 @@ def _desired_job(job: Job, definition: Target, release: Release, target: DeployT
 
 
 def _body(key: str, resolved: JobBody, definition: Target, release: Release, target: DeployTarget) -> JobBody:
-    """Return the body to send, with a value for each setting that affects a stream whatever the platform's default."""
+    """Return the body to send. Settings that matter to a stream are explicit, not left to the platform's defaults."""
     directory = target.release_path(release.id)
-    # The wheels are installed one after the other. The bundle's own wheel comes last: it requires the others.
+    # The wheels are installed one after the other. Headrace comes first, because the bundle's own wheel requires it.
     paths = sorted(release.manifest.wheels, key=lambda path: (not path.startswith("wheels/headrace-"), path))
     wheels = [f"{directory}/{path}" for path in paths]
     requirements = f"{directory}/{REQUIREMENTS}"

@@ -51,7 +51,7 @@ def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
             old, new = _render_value(change.old), _render_value(change.new)
             yield f"      was changed outside Headrace, will be reset: {change.path}: {old} -> {new}"
     if job.restarts:
-        yield "      its run stops between two batches and restarts with the new settings"
+        yield "      its run stops between two batches, then a run with these changes starts"
 
 
 def _is_release_path(change: Change, plan: Plan) -> bool:

@@ -69,7 +69,7 @@ def _require_same_environment(job: RemoteJob, target: DeployTarget) -> None:
     if job.tag.split("/")[1:2] in ([], [target.name]):
         return
     raise DeploymentError(
-        f"job {job.id} has the tag {job.tag!r}: environment {target.name!r} and its environment share one state file",
+        f"job {job.id} has the tag {job.tag!r}, but environment {target.name!r} uses the same state file",
         where=f"{target.remote.name}: {target.root}",
         fix="give each target its own workspace.root_path",
     )

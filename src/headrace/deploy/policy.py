@@ -36,7 +36,8 @@ def _production_problems(
         return
     if release.manifest.dirty:
         message = f"release {release.id} was built from a tree with uncommitted changes"
-        yield Problem(str(release.directory), message, "commit the changes and run the command again")
+        fix = "commit the changes and build the release again; its manifest must name the commit"
+        yield Problem(str(release.directory), message, fix)
     for job in plan.jobs:
         run_as = job.body.get("run_as") or {}
         if job.action != "delete" and not any_identity and "service_principal_name" not in run_as:

@@ -25,8 +25,10 @@ def choose_rollback_release(state: State, target: DeployTarget, requested: str |
 
 
 def _previous(state: State) -> list[str]:
-    """Return the release of an unfinished rollback, or else the last release that was deployed completely if a later
-    deployment is unfinished or failed, or else the release before the current one.
+    """Return the release before the current one in a list, or an empty list.
+
+    If a rollback is unfinished, return its release. If another deployment is unfinished or failed, return the last
+    release that was deployed completely.
     """
     if state.intent is not None and state.intent.command == "rollback":
         return [state.intent.release]
