@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from deployments import Tiny
+    from deployments import TinyBundle
     from flows import Flow
     from headrace.testing import PipelineRun
     from headrace.testing.workspace import LocalWorkspace
@@ -93,11 +93,11 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Local
 
 
 @pytest.fixture
-def tiny(built: Path, workspace: LocalWorkspace, tmp_path: Path) -> Tiny:
+def tiny(built: Path, workspace: LocalWorkspace, tmp_path: Path) -> TinyBundle:
     """The small bundle in a directory of the test's own."""
-    from deployments import Tiny
+    from deployments import TinyBundle
 
-    return Tiny(Path(shutil.copytree(built, tmp_path / "tiny")))
+    return TinyBundle(Path(shutil.copytree(built, tmp_path / "tiny")))
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_saved_plan_is_applied_unless_it_is_stale(headrace, tiny, tmp_path):
     headrace("deploy", "--plan", str(saved), "--yes")
     assert tiny.state().release == printed["release"]
     failed = headrace("deploy", "--plan", str(saved), "--yes", code=1)
-    assert "no longer true: lineage, serial, before, jobs moved since" in failed.output
+    assert "is stale: state lineage, state serial, deployed release, jobs changed since" in failed.output
 
 
 def test_saved_plan_of_a_changed_release_is_an_error(headrace, tiny, tmp_path):
@@ -107,7 +107,7 @@ def test_each_deletion_is_confirmed_in_a_terminal(tiny, monkeypatch, typed, code
 def test_file_that_is_not_a_plan_is_an_error(headrace, tmp_path, text):
     (tmp_path / "plan.txt").write_text(text)
     failed = headrace("deploy", "--plan", str(tmp_path / "plan.txt"), code=1)
-    assert "the file is no saved plan" in failed.stderr
+    assert "the file is not a saved plan" in failed.stderr
     assert "headrace plan --save" in failed.stderr
 
 
@@ -148,7 +148,7 @@ def test_production_asks_for_its_name_and_other_environments_for_yes(
         (("plan", "--env", "stagin"), "there is no environment 'stagin'"),
         (("plan", "--env", "staging", "--release", "ffff"), "there is no release 'ffff'"),
         (("promote", "--from", "staging", "--to", "prod"), "nothing is deployed to environment 'staging'"),
-        (("rollback", "--env", "staging"), "has no release before the present one"),
+        (("rollback", "--env", "staging"), "has no release before the current one"),
         (("start", "liv", "--env", "staging"), "environment 'staging' has no job 'liv'"),
         (("logs", "live", "--env", "staging"), "environment 'staging' has no job 'live'"),
     ],
@@ -184,13 +184,13 @@ def test_other_workspace_than_that_of_the_target_is_an_error(headrace, tiny, mon
     monkeypatch.setenv("DATABRICKS_HOST", "https://two.example.com")
     failed = headrace("plan", "--env", "staging", code=1)
     assert (
-        "target 'staging' is at https://one.example.com, and DATABRICKS_HOST says https://two.example.com"
+        "the host of target 'staging' is https://one.example.com, but DATABRICKS_HOST is https://two.example.com"
         in failed.stderr
     )
 
 
 def test_workspace_that_does_not_respond_is_an_error(headrace, workspace, monkeypatch):
-    monkeypatch.setattr("headrace.deploy.sdk_calls.PATIENCE", 1)
+    monkeypatch.setattr("headrace.deploy.sdk_calls.RETRY_TIMEOUT_S", 1)
     workspace.stop()
     failed = headrace("plan", "--env", "staging", code=1)
     assert "does not answer GET" in failed.stderr

@@ -107,7 +107,13 @@ def test_terminal_shows_a_table_of_last_batches_and_totals(
 
 
 def test_table_fits_into_80_columns(write_bundle: WriteBundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = {"batch": 12345, "rows": 2_000_000, "rows_per_second": 98_765.4, "milliseconds": 4321, "lag": {"files": 765}}
+    numbers = {
+        "batch": 12345,
+        "rows": 2_000_000,
+        "rows_per_second": 98_765.4,
+        "milliseconds": 4321,
+        "lag": {"files": 765},
+    }
     large_batch = event("batch", "bronze_orders", watermark=WATERMARK, state_rows=1_026_000, **numbers)
     text = in_a_terminal(lambda: display(write_bundle({}), [large_batch], table=True), monkeypatch)
     assert "…" not in text.partition("\n")[2]

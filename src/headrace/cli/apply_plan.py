@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,8 +11,8 @@ import click
 from headrace.cli import confirmation, shared_options
 
 if TYPE_CHECKING:
-    from headrace.deploy.apply import Order
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.apply import ApplyOptions
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.plan import Plan
     from headrace.release.releases import Release
 
@@ -48,24 +47,26 @@ def apply_options(function: F) -> F:
     return function
 
 
-def create_order(command: str, options: dict[str, Any], came_from: str = "") -> Order:
+def create_order(command: str, options: dict[str, Any], promoted_from: str = "") -> ApplyOptions:
     """Return the order for `apply` from the values of `apply_options`."""
-    from headrace.deploy.apply import Order
-    from headrace.deploy.drain import Limits
+    from headrace.deploy.apply import ApplyOptions
+    from headrace.deploy.drain import Timeouts
 
-    limits = Limits(options["drain"], options["within"])
-    return Order(command, came_from, options["break_lock"], options["keep"], limits)
+    limits = Timeouts(options["drain"], options["within"])
+    return ApplyOptions(command, promoted_from, options["break_lock"], options["keep"], limits)
 
 
-def apply_plan(plan: Plan, release: Release, target: Place, order: Order, options: dict[str, Any]) -> None:
+def apply_plan(
+    plan: Plan, release: Release, target: DeployTarget, order: ApplyOptions, options: dict[str, Any]
+) -> None:
     """Print the plan, ask for confirmation, and apply the plan."""
     from headrace.deploy.apply import apply
     from headrace.deploy.policy import require_allowed
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
 
     print_plan(plan)
     if plan.is_empty:
-        Ledger(target).clear()
+        StateStore(target).remove_dead_lock()
         return
     deletions = confirmation.confirm_deletions(plan, options["deletions"])
     require_allowed(plan, release, target, deletes=deletions, any_identity=options["any_identity"])
@@ -75,15 +76,15 @@ def apply_plan(plan: Plan, release: Release, target: Place, order: Order, option
     except KeyboardInterrupt:
         click.echo("Interrupted. Run the same command again to continue.", err=True)
         raise
-    click.echo(f"{order.what}: environment {target.name} has release {state.release}")
+    click.echo(f"{order.command}: environment {target.name} has release {state.release}")
 
 
 def print_plan(plan: Plan, *, as_json: bool = False) -> None:
     """Print the plan as text or as JSON."""
-    from headrace.deploy.plan_text import in_words
+    from headrace.deploy.plan_text import render_plan
 
     if as_json:
-        click.echo(json.dumps(asdict(plan), indent=2, sort_keys=True))
+        click.echo(json.dumps(plan.to_document(), indent=2, sort_keys=True))
         return
-    for line in in_words(plan):
+    for line in render_plan(plan):
         click.echo(line)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.plan import Plan
 
 
-def confirm_change(target: Place, *, yes: bool, name_required: bool = False) -> None:
+def confirm_change(target: DeployTarget, *, yes: bool, name_required: bool = False) -> None:
     """Ask whether to change the environment; raise DeploymentError unless the user agrees, or passed --yes.
 
     In production, or with `name_required`, the user has to type the name of the environment.
@@ -40,7 +40,7 @@ def confirm_change(target: Place, *, yes: bool, name_required: bool = False) -> 
 
 def confirm_deletions(plan: Plan, allowed: Collection[str]) -> set[str]:
     """Return the allowed jobs and those whose deletion the user confirms. --yes does not confirm a deletion."""
-    others = [job.key for job in plan.jobs if job.takes_away and job.key not in allowed]
+    others = [job.key for job in plan.jobs if job.deletes_existing_job and job.key not in allowed]
     pending = others if _is_interactive() else []
     return {*allowed, *(key for key in pending if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
 

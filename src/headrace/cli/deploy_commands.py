@@ -13,7 +13,7 @@ from headrace.cli.apply_plan import apply_options, apply_plan, create_order, pri
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.release.releases import Release
 
 EXIT_CHANGES = 3  # for --exit-code
@@ -25,10 +25,10 @@ release_option = click.option(
 
 def _open(
     bundle_dir: Path, environment: str, release_id: str | None, allowed_files: tuple[str, ...]
-) -> tuple[Release, Place]:
+) -> tuple[Release, DeployTarget]:
     """Return the release, built if it is that of the working tree, and the environment to deploy it to."""
     from headrace.config.load import find_root
-    from headrace.deploy.deploy_target import open_place
+    from headrace.deploy.deploy_target import open_target
     from headrace.release import releases
 
     root = find_root(bundle_dir)
@@ -37,7 +37,7 @@ def _open(
     else:
         release = releases.find(root, release_id)
         releases.require_intact(release)
-    return release, open_place(root, environment)
+    return release, open_target(root, environment)
 
 
 @click.command(epilog=examples("headrace plan --env staging", "headrace plan --env staging --save plan.json"))
@@ -67,12 +67,12 @@ def plan(
     Changes and uploads nothing. Builds the release of the working tree if it is not built yet.
     """
     from headrace.deploy import planner
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
 
     release, target = _open(bundle_dir, environment, release_id, allowed_files)
-    new_plan = planner.plan(release, target, Ledger(target).read())
+    new_plan = planner.plan(release, target, StateStore(target).read())
     if save is not None:
-        save.write_text(new_plan.text())
+        save.write_text(new_plan.to_json())
     print_plan(new_plan, as_json=as_json)
     if exit_code and not new_plan.is_empty:
         sys.exit(EXIT_CHANGES)
@@ -105,17 +105,17 @@ def deploy(
     exactly that plan. After a crash or Ctrl-C the same command continues the deployment.
     """
     from headrace.deploy import planner
-    from headrace.deploy.apply import require_same
+    from headrace.deploy.apply import require_current
     from headrace.deploy.plan import Plan
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
 
-    saved = Plan.saved(plan_file) if plan_file else None
+    saved = Plan.load(plan_file) if plan_file else None
     if saved is not None:
         environment, release_id = saved.environment, saved.release
     release, target = _open(bundle_dir, environment, release_id, allowed_files)
-    new_plan = planner.plan(release, target, Ledger(target).read())
+    new_plan = planner.plan(release, target, StateStore(target).read())
     if saved is not None:
-        require_same(saved, new_plan)
+        require_current(saved, new_plan)
     apply_plan(new_plan, release, target, create_order("deploy", options), options)
 
 
@@ -135,19 +135,19 @@ def promote(source: str, environment: str, gate: Any, bundle_dir: Path, **option
     """Deploy the release of one environment to another, byte for byte."""
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.gate import require_deployed, require_proof
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.gate import require_deployed, require_successful_runs
+    from headrace.deploy.state_store import StateStore
 
     root = find_root(bundle_dir)
-    source_target = open_place(root, source, option="--from")
-    target = open_place(root, environment, option="--to")
-    state = Ledger(source_target).read()
+    source_target = open_target(root, source, option="--from")
+    target = open_target(root, environment, option="--to")
+    state = StateStore(source_target).read()
     require_deployed(source_target, state)
-    require_proof(source_target, state, gate)
-    release = upload.fetch(state.release, source_target, root, click.echo)
-    new_plan = planner.plan(release, target, Ledger(target).read())
-    apply_plan(new_plan, release, target, create_order("promote", options, came_from=source), options)
+    require_successful_runs(source_target, state, gate)
+    release = upload.fetch_release(state.release, source_target, root, click.echo)
+    new_plan = planner.plan(release, target, StateStore(target).read())
+    apply_plan(new_plan, release, target, create_order("promote", options, promoted_from=source), options)
 
 
 @click.command(epilog=examples("headrace rollback --env prod", "headrace rollback --env prod --to 3f2a"))
@@ -162,14 +162,14 @@ def rollback(environment: str, release_id: str | None, bundle_dir: Path, **optio
     """
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.release_history import earlier
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.release_history import choose_rollback_release
+    from headrace.deploy.state_store import StateStore
 
     root = find_root(bundle_dir)
-    target = open_place(root, environment)
-    state = Ledger(target).read()
-    release = upload.fetch(earlier(state, target, release_id), target, root, click.echo)
+    target = open_target(root, environment)
+    state = StateStore(target).read()
+    release = upload.fetch_release(choose_rollback_release(state, target, release_id), target, root, click.echo)
     apply_plan(planner.plan(release, target, state), release, target, create_order("rollback", options), options)
 
 
@@ -186,14 +186,14 @@ def destroy(environment: str, drain: float, break_lock: bool, yes: bool, bundle_
     """
     from headrace.config.load import find_root
     from headrace.deploy import deployed_jobs, planner
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.drain import Limits
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.drain import Timeouts
+    from headrace.deploy.state_store import StateStore
 
-    target = open_place(find_root(bundle_dir), environment)
-    state = Ledger(target).read()
+    target = open_target(find_root(bundle_dir), environment)
+    state = StateStore(target).read()
     click.echo(f"will delete from {target.remote.name}: {target.root}")
-    for key in sorted(state.jobs.keys() | planner.jobs(target, state).keys()):
+    for key in sorted(state.jobs.keys() | planner.find_jobs(target, state).keys()):
         click.echo(f"  - job {key}")
     confirmation.confirm_change(target, yes=yes, name_required=True)
-    deployed_jobs.destroy(target, Limits(drain=drain), break_lock=break_lock, say=click.echo)
+    deployed_jobs.destroy(target, Timeouts(drain=drain), break_lock=break_lock, report=click.echo)

@@ -15,7 +15,7 @@ from headrace.cli import shared_options
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.remote import Run
 
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def jobs(environment: str, bundle_dir: Path, as_json: bool) -> None:
     """Show the deployed jobs and their runs."""
     from headrace.cli.text_table import print_table
-    from headrace.deploy.deployed_jobs import standings
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deployed_jobs import job_statuses
+    from headrace.deploy.state_store import StateStore
 
     target = _open_target(bundle_dir, environment)
-    job_list = standings(target, Ledger(target).read())
+    job_list = job_statuses(target, StateStore(target).read())
     if as_json:
         click.echo(json.dumps([asdict(job) for job in job_list], indent=2))
         return
@@ -48,21 +48,22 @@ def jobs(environment: str, bundle_dir: Path, as_json: bool) -> None:
 def history(environment: str, bundle_dir: Path, as_json: bool) -> None:
     """Show what was deployed, when and by whom."""
     from headrace.cli.text_table import print_table
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
+    from headrace.deploy.stored_json import to_document
 
-    state = Ledger(_open_target(bundle_dir, environment)).read()
+    state = StateStore(_open_target(bundle_dir, environment)).read()
     if as_json:
-        click.echo(json.dumps([asdict(entry) for entry in state.history], indent=2))
+        click.echo(json.dumps([to_document(entry) for entry in state.history], indent=2))
         return
     rows = [
         [
             str(entry.number),
             entry.at,
-            f"{entry.what} from {entry.came_from}" if entry.came_from else entry.what,
+            f"{entry.command} from {entry.promoted_from}" if entry.promoted_from else entry.command,
             entry.release,
             (entry.commit[:12] or "none") + (", with uncommitted changes" if entry.dirty and entry.commit else ""),
             entry.by,
-            entry.ended,
+            entry.outcome,
         ]
         for entry in reversed(state.history)
     ]
@@ -77,9 +78,9 @@ def history(environment: str, bundle_dir: Path, as_json: bool) -> None:
 @shared_options.bundle_dir
 def start(job: str, environment: str, break_lock: bool, bundle_dir: Path) -> None:
     """Start a deployed job, or resume a stopped one."""
-    from headrace.deploy.deployed_jobs import start as start_job
+    from headrace.deploy.deployed_jobs import start_job
 
-    start_job(job, _open_target(bundle_dir, environment), break_lock=break_lock, say=click.echo)
+    start_job(job, _open_target(bundle_dir, environment), break_lock=break_lock, report=click.echo)
 
 
 @click.command(epilog=examples("headrace stop orders", "headrace stop orders --env prod --drain 60"))
@@ -105,8 +106,8 @@ def stop(
     from headrace.config.databricks.databricks_yml import read_resources
     from headrace.config.load import find_root, load_bundle
     from headrace.config.models import milliseconds
-    from headrace.deploy.deployed_jobs import stop as stop_job
-    from headrace.deploy.drain import Limits
+    from headrace.deploy.deployed_jobs import stop_job
+    from headrace.deploy.drain import Timeouts
     from headrace.graph.order import pipeline_steps
     from headrace.runtime.stop_run import stop_run
 
@@ -118,7 +119,9 @@ def stop(
             drain += milliseconds(bundle.environment.stop_grace) / 1000  # the run ends itself after its grace period
         stop_run(bundle, job, within=drain, report=click.echo)
         return
-    stop_job(job, _open_target(bundle_dir, environment), Limits(drain=drain), break_lock=break_lock, say=click.echo)
+    stop_job(
+        job, _open_target(bundle_dir, environment), Timeouts(drain=drain), break_lock=break_lock, report=click.echo
+    )
 
 
 @click.command(epilog=examples("headrace logs orders --env prod", "headrace logs orders --env prod --run 1042"))
@@ -128,20 +131,20 @@ def stop(
 @shared_options.bundle_dir
 def logs(job: str, environment: str, run_id: int | None, bundle_dir: Path) -> None:
     """Show the output of a deployed job's run."""
-    from headrace.deploy.deployed_jobs import output
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deployed_jobs import read_job_output
+    from headrace.deploy.state_store import StateStore
 
     target = _open_target(bundle_dir, environment)
-    run, text = output(job, target, Ledger(target).read(), run_id)
+    run, text = read_job_output(job, target, StateStore(target).read(), run_id)
     click.echo(f"run {run.id}: {_format_run(run)}{f', {run.url}' if run.url else ''}", err=True)
     click.echo(text, nl=False)
 
 
-def _open_target(bundle_dir: Path, environment: str) -> Place:
+def _open_target(bundle_dir: Path, environment: str) -> DeployTarget:
     from headrace.config.load import find_root
-    from headrace.deploy.deploy_target import open_place
+    from headrace.deploy.deploy_target import open_target
 
-    return open_place(find_root(bundle_dir), environment)
+    return open_target(find_root(bundle_dir), environment)
 
 
 def _format_run(run: Run | None) -> str:
