@@ -80,7 +80,7 @@ def prepare(
     for number, sink in enumerate(step.writes):
         with add_location(at("writes", number)):
             whole = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by]
-            columns.require_columns(good, f"sink {number + 1}", whole, whole=True)
+            columns.require_columns(good, f"sink {number + 1}", whole, exact=True)
             columns.require_columns(good, f"sink {number + 1}", sink.cluster_by)
             if sink.topic:
                 kafka_sink.require_record_columns(good, environment.topics[sink.topic].topic)
