@@ -18,7 +18,7 @@ def _is_used(name: str, code: str) -> bool:
     return False
 
 
-def test_every_golden_file_is_named_by_a_test() -> None:
+def test_every_golden_file_is_used_by_a_test() -> None:
     code = "\n".join(file.read_text(encoding="utf-8") for file in TESTS.rglob("*.py"))
     files = sorted((TESTS / "golden").rglob("*.txt"))
     assert files

@@ -76,7 +76,7 @@ def when_the_batch_has_begun(flow, act):
     return thread
 
 
-def test_a_batch_without_progress_is_ended_after_stop_grace(hanging, monkeypatch):
+def test_batch_without_progress_is_ended_after_stop_grace(hanging, monkeypatch):
     monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
     monkeypatch.setattr(stop_request, "POLL_INTERVAL_S", 0.01)
     file = Path(stop_request.request_file(hanging.bundle().environment, "flow"))
@@ -94,7 +94,7 @@ def test_a_batch_without_progress_is_ended_after_stop_grace(hanging, monkeypatch
     assert hanging.read("held") == []
 
 
-def test_a_signal_ends_it_as_a_signal(hanging, monkeypatch):
+def test_signal_during_a_stuck_batch_raises_interrupted(hanging, monkeypatch):
     monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
     thread = when_the_batch_has_begun(hanging, lambda: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(Interrupted, match="Error: step 'held' was ended in batch 0: none of its Spark tasks finished"):
@@ -103,7 +103,7 @@ def test_a_signal_ends_it_as_a_signal(hanging, monkeypatch):
 
 
 @pytest.mark.parametrize("follow", [False, True])
-def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
+def test_second_signal_ends_the_batch_immediately(hanging, monkeypatch, follow):
     monkeypatch.setattr(supervisor, "ABANDON_LIMIT_S", 0.5)
     stopping = threading.Event()
     stop_at_batch_end = supervisor.QuerySupervisor._stop_at_batch_end
@@ -142,7 +142,7 @@ def slow(rows, /):
     return rows.repartition(8, "value").select(sleep("value").alias("value"))
 
 
-def test_a_long_batch_whose_tasks_finish_is_waited_for(flow, monkeypatch):
+def test_long_batch_with_progress_finishes(flow, monkeypatch):
     monkeypatch.setattr(stop_request, "POLL_INTERVAL_S", 0.01)
     flow.source("lines", "text")
     flow.feed("lines", *"abcdefg")
@@ -191,7 +191,7 @@ def connected(bundle: Path) -> bool:
     ("number", "moment"),
     [(signal.SIGINT, launching), (signal.SIGHUP, launching), (signal.SIGTERM, connected), (signal.SIGINT, started)],
 )
-def test_a_signal_while_spark_starts_leaves_no_process_and_no_traceback(tmp_path, number, moment):
+def test_signal_during_start_leaves_no_process_and_no_traceback(tmp_path, number, moment):
     bundle = copy_bundle(tmp_path / "bundle", orders=20, customers=2, files=1, pace=10)
     with headrace("run", "orders", "--follow", bundle=bundle) as process:
         wait_until(lambda: moment(bundle), moment.__name__)
@@ -205,7 +205,7 @@ def test_a_signal_while_spark_starts_leaves_no_process_and_no_traceback(tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_modules_are_imported_prints_nothing(tmp_path, number):
+def test_signal_during_imports_prints_nothing(tmp_path, number):
     """At the first import that the command line needs."""
     (tmp_path / "click.py").write_text(f"import os\nos.kill(os.getpid(), {int(number)})\n")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from headrace.__main__ import run; run()"

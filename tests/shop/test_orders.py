@@ -28,7 +28,7 @@ def test_revenue_per_minute_and_country(stream):
     assert out[1][0].__fields__ == ["window_start", "window_end", "country", "orders", "revenue"]
 
 
-def test_an_amount_matches_to_the_cent(spark):
+def test_amount_must_match_to_the_cent(spark):
     rows = [
         ("right", "c", at(0), 3, Decimal("0.10"), Decimal("0.30")),
         ("wrong", "c", at(0), 3, Decimal("0.10"), Decimal("0.31")),

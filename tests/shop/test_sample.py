@@ -50,7 +50,7 @@ def contents(directory):
     return {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_the_ledger_tells_each_line_of_each_file_in_order(sample):
+def test_ledger_has_each_line_of_each_file_in_order(sample):
     ledger, lines = ledger_of(sample), locations_of(sample)
     assert [row["file"] for row in ledger] == [file for file, _ in lines]
     assert [int(row["row"]) for row in ledger] == list(range(1, 6_001))
@@ -67,7 +67,7 @@ def test_each_fate_has_about_its_share_and_each_form_occurs(sample):
     assert told == warned | {(fate, form) for fate in ("malformed", "refused") for form in FORMS[fate]}
 
 
-def test_the_same_arguments_give_the_same_bytes_and_another_seed_others(tmp_path):
+def test_same_arguments_give_same_bytes_and_another_seed_does_not(tmp_path):
     first, same, other = tmp_path / "first", tmp_path / "same", tmp_path / "other"
     for directory, seed in ((first, 1), (same, 1), (other, 2)):
         make_sample(directory, **SMALL, seed=seed)
@@ -77,7 +77,7 @@ def test_the_same_arguments_give_the_same_bytes_and_another_seed_others(tmp_path
 
 
 @pytest.mark.parametrize("disorder", [0, 5, 8.9])
-def test_only_late_rows_can_be_late_for_bronze_and_none_for_gold(tmp_path, disorder):
+def test_only_late_rows_can_be_late_in_bronze_and_none_in_gold(tmp_path, disorder):
     sample = make_sample(tmp_path, **SMALL, mix=MANY, disorder=disorder)
     newest = datetime.min.replace(tzinfo=time_of(ledger_of(sample)[0]).tzinfo)
     behind = {"good": [], "duplicate": [], "late": []}
@@ -91,7 +91,7 @@ def test_only_late_rows_can_be_late_for_bronze_and_none_for_gold(tmp_path, disor
     assert sum(delay > timedelta(minutes=10) for delay in behind["late"]) > 250
 
 
-def test_a_duplicate_is_an_earlier_good_line_again_and_nothing_else_is(sample):
+def test_only_duplicates_repeat_an_earlier_good_line(sample):
     good, copies, across_files = {}, 0, 0
     for row, line in both_of(sample):
         if row["fate"] == "duplicate":
@@ -107,7 +107,7 @@ def test_a_duplicate_is_an_earlier_good_line_again_and_nothing_else_is(sample):
     assert across_files > 10
 
 
-def test_refused_future_and_warned_rows_are_what_they_are_called(sample):
+def test_invalid_future_and_warned_rows_match_their_fate(sample):
     for row, line in both_of(sample):
         if row["fate"] in ("malformed", "duplicate"):
             continue
@@ -122,7 +122,7 @@ def test_refused_future_and_warned_rows_are_what_they_are_called(sample):
         assert (row["fate"] == "future") == (time_of(row).year > 2080)
 
 
-def test_spark_finds_exactly_the_malformed_lines_malformed(spark, sample):
+def test_spark_cannot_parse_exactly_the_malformed_lines(spark, sample):
     schema = StructType().add("r", ArrayType(ORDER)).add("_corrupt", "string")
     whole = F.concat(F.lit('{"r":['), "value", F.lit("]}"))
     parsed = F.from_json(whole, schema, {"columnNameOfCorruptRecord": "_corrupt"})
@@ -135,7 +135,7 @@ def test_spark_finds_exactly_the_malformed_lines_malformed(spark, sample):
     assert found == Counter(row["order_id"] for row in ledger_of(sample) if row["fate"] == "malformed")
 
 
-def test_customers_are_kept_up_to_date_and_some_are_unknown(spark, sample):
+def test_customers_have_updates_and_some_are_missing(spark, sample):
     read = spark.read.schema(CUSTOMER).options(header=True, mode="FAILFAST", enforceSchema=False)
     rows = read.csv(str(sample.customers)).collect()
     arrived = [row for path in sorted(sample.customers.iterdir()) for row in read.csv(str(path)).collect()]
@@ -149,7 +149,7 @@ def test_customers_are_kept_up_to_date_and_some_are_unknown(spark, sample):
     assert 0 < len(stale) < 20
 
 
-def test_spark_will_read_the_files_in_their_order(sample):
+def test_modification_times_follow_file_names(sample):
     for directory in (sample.orders, sample.customers):
         files = sorted(directory.iterdir())
         stamps = [path.stat().st_mtime_ns // 1_000_000 for path in files]
@@ -157,14 +157,14 @@ def test_spark_will_read_the_files_in_their_order(sample):
         assert not [path for path in files if path.name.startswith(".")]
 
 
-def test_the_delays_are_those_of_the_pipeline():
+def test_delays_match_the_pipeline():
     steps = yaml.safe_load(PIPELINE.read_text())["steps"]
     bronze, gold = (steps[name]["reads"]["orders"]["watermark"] for name in ("bronze_orders", "gold_revenue"))
     assert milliseconds(bronze["delay"]) == DELAY
     assert milliseconds(gold["delay"]) > LATE.stop
 
 
-def test_to_append_continues_what_is_there(tmp_path):
+def test_append_continues_the_sample(tmp_path):
     first = make_sample(tmp_path, **SMALL)
     before = contents(first.customers)
     second = make_sample(tmp_path, **(SMALL | {"orders": 500, "files": 100}), append=True)
@@ -180,7 +180,7 @@ def test_to_append_continues_what_is_there(tmp_path):
     assert sorted(set(stamps)) == stamps
 
 
-def test_clean_has_good_rows_only_and_out_of_order(tmp_path):
+def test_clean_sample_has_only_good_rows_out_of_order(tmp_path):
     sample = make_sample(tmp_path, **SMALL, mix=CLEAN)
     assert sample.fates == {"good": 6_000}
     times = [time_of(row) for row in ledger_of(sample)]
@@ -197,19 +197,19 @@ def test_clean_has_good_rows_only_and_out_of_order(tmp_path):
         ({"append": True}, "nothing to append to"),
     ],
 )
-def test_what_cannot_be_made_is_said_before_anything_is_written(tmp_path, wrong, message):
+def test_invalid_arguments_are_an_error_before_anything_is_written(tmp_path, wrong, message):
     with pytest.raises(ValueError, match=message):
         make_sample(tmp_path, **(SMALL | wrong))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_second_sample_does_not_mix_with_the_first(tmp_path):
+def test_existing_sample_is_not_overwritten(tmp_path):
     make_sample(tmp_path, **SMALL)
     with pytest.raises(ValueError, match="holds a sample already"):
         make_sample(tmp_path, **SMALL)
 
 
-def test_the_command_line_makes_the_same_sample(tmp_path, capsys):
+def test_command_line_generates_the_same_sample(tmp_path, capsys):
     made = make_sample(tmp_path / "a", orders=300, files=3, seed=5, disorder=2.5, mix=Mix(late=0.5))
     options = ["--orders=300", "--files=3", "--seed=5", "--disorder=2.5", "--late=0.5"]
     main(["--into", str(tmp_path / "b"), *options])

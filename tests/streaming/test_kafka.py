@@ -57,7 +57,7 @@ def order(name: str | None, number: int) -> str:
     return json.dumps({"id": name, "n": number, "at": "2026-01-01T12:00:00Z"})
 
 
-def test_from_topic_to_table_and_on_to_a_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+def test_pipeline_from_topic_to_table_to_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "conf" / "pipelines").mkdir(parents=True)
     (tmp_path / "conf" / "pipelines" / "orders.yml").write_text(STEPS)
     (tmp_path / "conf" / "local.yml").write_text(LOCAL.format(servers=broker.servers))
@@ -110,9 +110,7 @@ topics:
 """
 
 
-def test_topics_by_a_pattern_as_text_as_bytes_and_from_now_on(
-    broker: KafkaBroker, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_topic_pattern_formats_and_start_offsets(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "conf" / "pipelines").mkdir(parents=True)
     (tmp_path / "conf" / "pipelines" / "words.yml").write_text(MORE)
     (tmp_path / "conf" / "local.yml").write_text(MORE_LOCAL.format(servers=broker.servers))
@@ -139,7 +137,7 @@ def test_topics_by_a_pattern_as_text_as_bytes_and_from_now_on(
     assert len(broker.read("echoed")) == 3
 
 
-def test_the_reference_pipeline_from_a_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+def test_reference_pipeline_reads_from_a_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     make_sample(tmp_path / "data", orders=500, customers=50, files=1)
     (file,) = (tmp_path / "data" / "orders").glob("*.json")
     lines = file.read_text().splitlines()

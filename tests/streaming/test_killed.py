@@ -25,7 +25,7 @@ def batches(bundle: Path, step: str) -> int:
     return sum(event.what == "batch" and event.step == step for event in events)
 
 
-def test_kills_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_kills_do_not_change_the_result(spark: SparkSession, tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=2_400, customers=100, files=12, pace=20, mix=Mix(late=0.0))
     local = bundle / "conf" / "local.yml"
     text = local.read_text().replace(".headrace/tables", "tables").replace(".headrace/checkpoints", "checkpoints")

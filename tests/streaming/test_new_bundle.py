@@ -50,7 +50,7 @@ def said(done: CompletedProcess[str]) -> str:
     return done.stdout
 
 
-def test_it_runs_and_passes_its_tests_as_made(empty: Path, call: Call) -> None:
+def test_new_bundle_runs_and_passes_its_tests(empty: Path, call: Call) -> None:
     subprocess.run([sys.executable, "-m", "headrace", "init", "weather"], cwd=empty, check=True, capture_output=True)
     root = empty / "weather"
 

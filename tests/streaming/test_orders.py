@@ -69,7 +69,7 @@ def fate_of(reasons: list[str]) -> str:
     return "future" if "event time in the future" in reasons else "refused"
 
 
-def test_each_row_has_the_fate_of_the_ledger(
+def test_each_row_has_the_fate_in_the_ledger(
     ledger: list[dict[str, str]], tables: duckdb.DuckDBPyConnection, place: Path, seed: int
 ) -> None:
     in_bronze = Counter(row[0] for row in tables.execute("SELECT order_id FROM bronze_orders").fetchall())
@@ -96,7 +96,7 @@ def test_each_row_has_the_fate_of_the_ledger(
     assert max(in_bronze.values()) == 1
 
 
-def test_nothing_vanishes(
+def test_every_row_is_accounted_for(
     ledger: list[dict[str, str]], done: PipelineRun, tables: duckdb.DuckDBPyConnection, seed: int
 ) -> None:
     (bronze,) = tables.execute("SELECT count(*) FROM bronze_orders").fetchone() or (0,)
@@ -109,7 +109,7 @@ def test_nothing_vanishes(
     assert done.total("bronze_orders", "rows") == len(ledger), seed
 
 
-def test_refusals_are_counted_per_rule(done: PipelineRun, tables: duckdb.DuckDBPyConnection) -> None:
+def test_quarantined_rows_are_counted_per_expectation(done: PipelineRun, tables: duckdb.DuckDBPyConnection) -> None:
     counted: Counter[str] = Counter()
     for event in done.events:
         counted.update(event.refused)
@@ -118,18 +118,18 @@ def test_refusals_are_counted_per_rule(done: PipelineRun, tables: duckdb.DuckDBP
     assert len(counted) >= 4
 
 
-def test_refused_rows_say_where_they_came_from(tables: duckdb.DuckDBPyConnection) -> None:
+def test_quarantined_rows_have_step_position_and_time(tables: duckdb.DuckDBPyConnection) -> None:
     found = tables.execute(
         "SELECT DISTINCT step, position LIKE '%.json', quarantined_at IS NULL FROM bronze_orders_quarantine"
     )
     assert found.fetchall() == [("bronze_orders", True, False)]
 
 
-def test_silver_is_bronze_with_its_customers(tables: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_silver_is_bronze_joined_with_customers(tables: duckdb.DuckDBPyConnection, seed: int) -> None:
     assert wanted.rows(tables, wanted.silver_and_what_it_should_be()) == [], seed
 
 
-def test_gold_is_silver_summed_for_every_closed_window(
+def test_gold_has_the_sums_of_every_closed_window(
     done: PipelineRun, tables: duckdb.DuckDBPyConnection, seed: int
 ) -> None:
     closed = [event.watermark for event in done.events if event.step == "gold_revenue" and event.watermark][-1]
@@ -137,12 +137,12 @@ def test_gold_is_silver_summed_for_every_closed_window(
     assert len(wanted.rows(tables, "SELECT * FROM gold_revenue")) > 10
 
 
-def test_customers_keep_their_newest_row(tables: duckdb.DuckDBPyConnection, place: Path, seed: int) -> None:
+def test_customers_have_the_newest_rows(tables: duckdb.DuckDBPyConnection, place: Path, seed: int) -> None:
     assert wanted.rows(tables, wanted.customers_and_what_they_should_be(place / "data" / "customers")) == [], seed
     assert len(wanted.rows(tables, "SELECT * FROM customers")) > 100
 
 
-def test_a_second_run_changes_nothing(done: PipelineRun, place: Path) -> None:
+def test_second_run_without_new_files_writes_nothing(done: PipelineRun, place: Path) -> None:
     versions = {name: DeltaTable(str(place / "tables" / name)).version() for name in ("bronze_orders", "gold_revenue")}
     again = run_pipeline(done.spark, ROOT, "orders", place, sources=sources_in(place))
     assert {name: DeltaTable(str(place / "tables" / name)).version() for name in versions} == versions

@@ -6,5 +6,5 @@ from headrace.graph import function_signatures
 from headrace.transforms import gold
 
 
-def test_the_check_and_the_transform_read_durations_alike() -> None:
+def test_check_and_transform_accept_the_same_durations() -> None:
     assert function_signatures.SPAN.pattern == gold.DURATION.pattern

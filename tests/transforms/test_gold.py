@@ -15,7 +15,7 @@ def at(minutes):
     return datetime(2026, 1, 1, 12) + timedelta(minutes=minutes)
 
 
-def test_a_tumbling_window_comes_out_when_the_watermark_has_passed_it(stream):
+def test_tumbling_window_is_emitted_after_the_watermark(stream):
     takings = stream.start(aggregate_windows, ROWS, time="at", window="5 minutes", by=["shop"], aggregates=TAKINGS)
     assert takings.feed([(at(1), "n", 10), (at(4), "n", 5), (at(4), "s", 7), (at(5), "n", 1)]) == []
     out = takings.feed([(at(15), "n", 1)])
@@ -30,7 +30,7 @@ def test_sliding_windows_overlap(stream):
     assert sorted(out[1]) == [(at(0), at(10), 1, 3), (at(5), at(15), 1, 3)]
 
 
-def test_a_pause_ends_a_session(stream):
+def test_session_window_ends_after_the_gap(stream):
     settings = {"time": "at", "gap": "5 minutes", "by": ["shop"], "aggregates": TAKINGS}
     visits = [(at(0), "n", 1), (at(4), "n", 2), (at(10), "n", 4), (at(1), "s", 8)]
     out = stream.run(aggregate_windows, ROWS, [visits, [(at(60), "x", 0)]], **settings)
@@ -41,7 +41,7 @@ def test_a_pause_ends_a_session(stream):
     ]
 
 
-def test_every_function_gives_its_figure(stream):
+def test_every_aggregate_function(stream):
     aggregates = {
         "rows": {"count": "*"},
         "amounts": {"count": "amount"},
@@ -79,7 +79,7 @@ def test_every_function_gives_its_figure(stream):
     }
 
 
-def test_in_update_mode_each_change_comes_out_at_once(stream):
+def test_update_mode_emits_each_change_immediately(stream):
     settings = {"time": "at", "window": "5 minutes", "aggregates": {"revenue": {"sum": "amount"}}}
     batches = [[(at(1), "n", 10)], [(at(2), "n", 5)]]
     out = stream.run(aggregate_windows, ROWS, batches, output="update", **settings)
@@ -120,6 +120,6 @@ GOOD = {"time": "at", "window": "5 minutes", "aggregates": TAKINGS}
         ),
     ],
 )
-def test_wrong_settings_are_named(stream, wrong, message):
+def test_invalid_settings_are_an_error(stream, wrong, message):
     with pytest.raises(ValueError, match=message):
         stream.start(aggregate_windows, ROWS, **(GOOD | wrong))
