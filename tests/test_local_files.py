@@ -58,7 +58,7 @@ def hadoop(spark, kind: str):
 
 @pytest.fixture
 def linked(tmp_path: Path) -> Path:
-    """A directory of links to directories and files elsewhere."""
+    """A directory with links to files and directories outside of it."""
     write(tmp_path / "elsewhere" / "a.json")
     write(tmp_path / "elsewhere" / "inner" / "b.json")
     root = tmp_path / "root"
@@ -143,13 +143,13 @@ def test_state_can_be_behind_a_link(spark, linked, tmp_path):
 
 # ── Names with glob characters ────────────────────────────────────────────────────────────────────────
 
-ODD = ("report[1]", "a?b", "a*b", "{c}", "c\\d", "[!x]")
-MATCHED = ("report1", "axb", "c", "d")
+GLOB_NAMES = ("report[1]", "a?b", "a*b", "{c}", "c\\d", "[!x]")
+MATCHING_NAMES = ("report1", "axb", "c", "d")
 
 
 @pytest.mark.parametrize("path", ["", "*.json"])
 def test_file_with_glob_characters_in_its_name_is_read_once(spark, tmp_path, path):
-    files = [tmp_path / "my data" / f"{name}.json" for name in (*ODD, *MATCHED)]
+    files = [tmp_path / "my data" / f"{name}.json" for name in (*GLOB_NAMES, *MATCHING_NAMES)]
     for file in files:
         write(file, f"{file.name} 1", f"{file.name} 2")
     assert read_stream(spark, tmp_path / "my data" / path, tmp_path / "checkpoint") == read_with_python(*files)
@@ -184,19 +184,19 @@ def test_directory_with_the_literal_name_takes_precedence_over_matches(spark, tm
 
 
 @pytest.mark.parametrize(
-    ("form", "path"),
+    ("pattern", "path"),
     [("{:02}.json", ""), ("day={:02}/a.json", ""), ("{:02}/a.json", "*"), ("{:02}.json", "*.json")],
     ids=["files", "more partitions than Spark lists in one thread", "directories of a pattern", "files of a pattern"],
 )
-def test_files_of_equal_modification_time_are_read_in_order_of_their_names(spark, tmp_path, form, path):
+def test_files_of_equal_modification_time_are_read_in_order_of_their_names(spark, tmp_path, pattern, path):
     data = tmp_path / "data"
     numbers = list(range(60))
     random.Random(1).shuffle(numbers)
     for number in numbers:
-        write(data / form.format(number))
-        os.utime(data / form.format(number), (1e9, 1e9))
+        write(data / pattern.format(number))
+        os.utime(data / pattern.format(number), (1e9, 1e9))
     read_stream(spark, data / path, tmp_path / "checkpoint", maxFilesPerTrigger=12)
-    names = [f"file://{data}/{form.format(number)}" for number in range(60)]
+    names = [f"file://{data}/{pattern.format(number)}" for number in range(60)]
     assert batches(tmp_path / "checkpoint") == [names[first : first + 12] for first in range(0, 60, 12)]
 
 
@@ -206,10 +206,10 @@ def test_listing_equals_that_of_hadoops_own_class(spark, linked):
     (linked / "directory").joinpath("a.json").chmod(0o640)
 
     def listing(kind: str, path: str) -> list[str]:
-        path_of, system = hadoop(spark, kind)
-        listed = sorted(system.listStatus(path_of(str(linked / path))), key=lambda status: str(status.getPath()))
-        asked = ("getPath", "getLen", "getModificationTime", "isDirectory", "getPermission", "getOwner", "getGroup")
-        return [" ".join(str(getattr(status, name)()) for name in asked) for status in listed]
+        path_class, system = hadoop(spark, kind)
+        statuses = sorted(system.listStatus(path_class(str(linked / path))), key=lambda status: str(status.getPath()))
+        getters = ("getPath", "getLen", "getModificationTime", "isDirectory", "getPermission", "getOwner", "getGroup")
+        return [" ".join(str(getattr(status, name)()) for name in getters) for status in statuses]
 
     for path in ("", "directory", "files", "files/c.json"):
         assert listing(java_compiler.LOCAL_FILES, path) == listing(STOCK, path)
@@ -221,5 +221,5 @@ def test_permissions_are_set(spark, tmp_path):
     permission = spark._jvm.org.apache.hadoop.fs.permission.FsPermission("640")
     system.setPermission(path(str(tmp_path / "file")), permission)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
-    with pytest.raises(Exception, match=r"FileNotFoundException: .*nothing"):
-        system.setPermission(path(str(tmp_path / "nothing")), permission)
+    with pytest.raises(Exception, match=r"FileNotFoundException: .*missing"):
+        system.setPermission(path(str(tmp_path / "missing")), permission)

@@ -1,4 +1,4 @@
-"""The shop's own rule and its revenue."""
+"""The shop's rule for amounts, and its revenue."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -34,5 +34,5 @@ def test_amount_must_match_to_the_cent(spark):
         ("wrong", "c", at(0), 3, Decimal("0.10"), Decimal("0.31")),
         ("unknown", "c", at(0), None, Decimal("0.10"), Decimal("0.31")),
     ]
-    judged = spark.createDataFrame(rows, ORDER).select("order_id", amount_matches().alias("good")).collect()
-    assert dict(judged) == {"right": True, "wrong": False, "unknown": None}
+    checked = spark.createDataFrame(rows, ORDER).select("order_id", amount_matches().alias("good")).collect()
+    assert dict(checked) == {"right": True, "wrong": False, "unknown": None}

@@ -180,7 +180,7 @@ def test_class_archive_is_published_only_after_a_completed_run(monkeypatch, fail
 
 
 def test_python_udf_on_a_table_does_not_hang_and_returns_default_results(spark, tmp_path):
-    """By default Spark 4.2.0 hangs if the UDF is directly on a columnar scan. With a filter in between it reads rows."""
+    """By default Spark 4.2.0 hangs if the UDF is directly on a columnar scan; with a filter between, it reads rows."""
     path = str(tmp_path / "table")
     spark.createDataFrame([(1, "a"), (2, "b")], "id INT, k STRING").write.format("delta").save(path)
     table = spark.read.format("delta").load(path)

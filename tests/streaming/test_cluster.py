@@ -1,4 +1,4 @@
-"""The same bundle on a real Spark cluster: one master, one worker, reached by its address."""
+"""The reference bundle on a standalone Spark cluster with one worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""deduplicate, fed as a stream."""
+"""deduplicate on streams."""
 
 from datetime import datetime, timedelta
 
@@ -16,8 +16,8 @@ def at(minutes):
 
 def test_duplicate_within_the_watermark_is_dropped_also_in_a_later_batch(stream):
     first = [("a", at(0)), ("a", at(0)), ("b", at(1))]
-    again = [("a", at(0)), ("c", at(2))]
-    out = stream.run(deduplicate, ROWS, [first, again], keys=["id"])
+    second = [("a", at(0)), ("c", at(2))]
+    out = stream.run(deduplicate, ROWS, [first, second], keys=["id"])
     assert [sorted(rows) for rows in out] == [[("a", at(0)), ("b", at(1))], [("c", at(2))]]
 
 

@@ -1,4 +1,4 @@
-"""A duration is the same to the check, which imports no Spark, and to the transform that takes it."""
+"""`headrace check`, which does not import Spark, and the transforms accept the same durations."""
 
 from __future__ import annotations
 

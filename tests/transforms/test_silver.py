@@ -1,4 +1,4 @@
-"""join_static: a stream and its dimensions."""
+"""join_static: joining a stream with dimensions."""
 
 import pytest
 
