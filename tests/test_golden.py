@@ -10,7 +10,7 @@ NAMED = re.compile(r'golden\(\s*f?"([^"]+)"')
 
 
 def _is_used(name: str, code: str) -> bool:
-    """Return whether a test uses the file, by its name or by an f-string whose {parts} occur as strings in the tests."""
+    """Return whether a test uses the file, by name or by an f-string whose {parts} occur as strings in the tests."""
     for pattern in NAMED.findall(code):
         match = re.fullmatch(re.sub(r"\\\{.*?\\\}", "(.+)", re.escape(pattern)), name)
         if match and all(f'"{part}"' in code for part in match.groups()):

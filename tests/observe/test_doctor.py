@@ -58,7 +58,7 @@ def test_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line("java") == Finding(
         "java",
         False,
-        "there is no Java here: JAVA_HOME is not set, and PATH has no java",
+        "Java is not installed: JAVA_HOME is not set, and PATH has no java",
         "install Java 17 or 21 and put it on PATH, or set JAVA_HOME to its directory",
     )
 
@@ -122,7 +122,7 @@ def test_jars_that_cannot_be_fetched_to_anywhere(monkeypatch: pytest.MonkeyPatch
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java, "memory_available", lambda: 1 << 30)
     found = line("memory", local(tmp_path, memory="4g"))
-    assert found.finding == "the engine's memory is 4g, and only 1024m are free here"
+    assert found.finding == "the engine needs 4g of memory, but only 1024m are free"
     assert bad(local(tmp_path, memory="1g", cores=1)) == []
 
 

@@ -138,16 +138,14 @@ def test_gold_has_the_sums_of_every_closed_window(
 
 
 def test_customers_have_the_newest_rows(tables: duckdb.DuckDBPyConnection, directory: Path, seed: int) -> None:
-    assert expected_tables.rows(tables, expected_tables.customers_difference(directory / "data" / "customers")) == [], (
-        seed
-    )
+    difference = expected_tables.customers_difference(directory / "data" / "customers")
+    assert expected_tables.rows(tables, difference) == [], seed
     assert len(expected_tables.rows(tables, "SELECT * FROM customers")) > 100
 
 
 def test_second_run_without_new_files_writes_nothing(run: PipelineRun, directory: Path) -> None:
-    versions = {
-        name: DeltaTable(str(directory / "tables" / name)).version() for name in ("bronze_orders", "gold_revenue")
-    }
+    tables = directory / "tables"
+    versions = {name: DeltaTable(str(tables / name)).version() for name in ("bronze_orders", "gold_revenue")}
     second = run_pipeline(run.spark, ROOT, "orders", directory, sources=sources_in(directory))
-    assert {name: DeltaTable(str(directory / "tables" / name)).version() for name in versions} == versions
+    assert {name: DeltaTable(str(tables / name)).version() for name in versions} == versions
     assert second.total("bronze_orders", "rows") == 0
