@@ -16,7 +16,7 @@ class Figure:
     target: float = 0.0
 
     @property
-    def holds(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Return whether the target is met; None if there is none."""
         if self.bound is None:
             return None
@@ -26,7 +26,7 @@ class Figure:
         """Return the figure as one line of text."""
         if self.bound is None:
             return f"     {self.name:<66} {self.value:>9.2f}"
-        verdict = "ok  " if self.holds else "MISS"
+        verdict = "ok  " if self.is_met else "MISS"
         return f"{verdict} {self.name:<66} {self.value:>9.2f}  {self.bound} {self.target:g}"
 
 
@@ -46,7 +46,7 @@ class Section:
 
     def facts(self) -> dict[str, Any]:
         """Return the section as values for JSON."""
-        figures = [{**asdict(figure), "holds": figure.holds} for figure in self.figures]
+        figures = [{**asdict(figure), "is_met": figure.is_met} for figure in self.figures]
         return {"title": self.title, "notes": self.notes, "figures": figures, "raw": self.raw}
 
 

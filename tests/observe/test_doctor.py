@@ -94,8 +94,8 @@ def test_spark_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             {"pyspark": "3.5.1", "delta-spark": "3.3.2"},
-            "Spark 3.5.1 is not one that Headrace has jars for: 4.1, 4.2",
-            "pip install 'headrace[local]', which brings the Spark that Headrace is made for",
+            "Spark 3.5.1 is not supported: Headrace has jars for Spark 4.1, 4.2",
+            "pip install 'headrace[local]', which installs a supported Spark",
         ),
     ],
 )

@@ -187,7 +187,7 @@ def test_slow_download_prints_a_notice(
 ) -> None:
     monkeypatch.setattr(jars, "NOTICE_DELAY_S", 0)
     load_jars(mirror)
-    assert capsys.readouterr().err == "downloading 2 jars (0 MB) …\n"
+    assert capsys.readouterr().err == "downloading 2 jars (0 MB) into the cache …\n"
 
 
 def test_quick_download_prints_nothing(

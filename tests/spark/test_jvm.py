@@ -50,14 +50,14 @@ def test_logs_of_ended_processes_are_deleted_and_each_process_finds_its_own(spar
     running = logs / f"spark-20260101T120000-{os.getppid()}.log"
     running.touch()
     assert jvm.log_file(tmp_path) is None
-    own = logs / f"spark-20260102T120000-{os.getpid()}.log"
-    own.touch()
+    own_log = logs / f"spark-20260102T120000-{os.getpid()}.log"
+    own_log.touch()
     jvm.start({}, tmp_path)
     kept = {file.name for file in logs.glob("*.log")}
     assert len(kept) == jvm.MAX_LOGS - 1 + 2  # plus the log of a JVM that starts
-    assert {running.name, own.name, f"spark-20260124T120000-{ended.pid}.log"} < kept
+    assert {running.name, own_log.name, f"spark-20260124T120000-{ended.pid}.log"} < kept
     assert {file.stem for file in logs.glob("*.log.1")} < kept
-    assert jvm.log_file(tmp_path) == own
+    assert jvm.log_file(tmp_path) == own_log
 
 
 def test_py4j_logs_no_traceback_when_the_jvm_is_lost(capsys, monkeypatch):

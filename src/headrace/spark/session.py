@@ -11,52 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.child_processes import kill_children
-from headrace.config.models import Bundle, DatabricksEngine, Engine, LocalEngine, Setting, SparkEngine
+from headrace.config.models import Bundle, DatabricksEngine, Engine, LocalEngine, Setting
 from headrace.errors import ConfigurationError, SetupError, UnfinishedBatchError, one_line
-from headrace.spark import cds_archive, jars, java, java_compiler, jvm
-from headrace.spark.jvm import LOOPBACK
+from headrace.spark import cds_archive, java, jvm
+from headrace.spark.session_settings import cluster_settings, local_settings, merge_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-COMMON = {"spark.sql.session.timeZone": "UTC", "spark.scheduler.mode": "FAIR"}
-# A Python UDF directly on a columnar scan hangs forever (SPARK-58241). Arrow itself stays enabled: without it, UDFs
-# return different values (declared as int, returns 1.0: null).
-UDF_HANG_WORKAROUNDS = {"4.2.0": {"spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false"}}
-
-# With these settings a Delta micro-batch of 100 rows takes 0.4 s instead of 4.1 s (2 cores, Spark 4.2.0, Delta 4.4.0).
-LOCAL = {
-    "spark.driver.host": LOOPBACK,
-    "spark.driver.bindAddress": LOOPBACK,
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
-    # Each commit of a long run adds small files. Every 50th commit writes a checkpoint of the table's log, which lists
-    # all files of the table and those that compaction has replaced within the retention time.
-    "spark.databricks.delta.autoCompact.minNumFiles": "200",
-    "spark.databricks.delta.autoCompact.maxFileSize": "2097152",  # files of half this size are not compacted again
-    "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 hour",
-    "spark.sql.adaptive.enabled": "false",
-    # Hadoop's own class starts a chmod process for each file that it writes.
-    "spark.hadoop.fs.file.impl": java_compiler.LOCAL_FILES,
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.delta.logStore.file.impl": java_compiler.TABLE_LOG,
-    # How often an idle query polls its source. With Spark's default, 10 ms, a core is busy listing directories.
-    "spark.sql.streaming.pollingDelay": "100ms",
-    "spark.ui.showConsoleProgress": "false",
-}
-LIST_SEPARATORS = {  # of settings that are lists
-    "spark.sql.extensions": ",",
-    "spark.jars": ",",
-    "spark.driver.extraClassPath": os.pathsep,
-    "spark.driver.extraJavaOptions": " ",
-}
 PORT_IN_USE = re.compile(r"BindException: (?:Failed to bind to /)?([^!\n]+)")
 
 
@@ -87,10 +49,10 @@ def open_session(
     java.require()
     if isinstance(engine, LocalEngine):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the default is the first python3 on PATH
-        conf = COMMON | DELTA | LOCAL | _local(engine, directory, short=short, record=record)
+        conf = local_settings(engine, directory, short=short, record=record)
     else:
-        conf = COMMON | DELTA | _cluster(engine)
-    conf = _merge(conf | UDF_HANG_WORKAROUNDS.get(_pyspark_version(), {}), user_settings)
+        conf = cluster_settings(engine)
+    conf = merge_settings(conf, user_settings)
     log = jvm.start(conf, directory)
     builder = SparkSession.builder.appName(name)
     for key, value in conf.items():
@@ -113,16 +75,6 @@ def _disable_checksum_files(spark: SparkSession) -> None:
     context: Any = spark.sparkContext
     files = context._jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration())
     files.setWriteChecksum(False)
-
-
-def _merge(conf: Mapping[str, str], user_settings: Mapping[str, str]) -> dict[str, str]:
-    """Return `conf` with the user's settings, which override it or, for settings that are lists, are appended."""
-    lists = {
-        key: f"{conf[key]}{separator}{user_settings[key]}"
-        for key, separator in LIST_SEPARATORS.items()
-        if key in conf and key in user_settings
-    }
-    return {**conf, **user_settings, **lists}
 
 
 @contextmanager
@@ -176,12 +128,6 @@ def _require_pyspark() -> None:
         os.environ["SPARK_HOME"] = str(home)
 
 
-def _pyspark_version() -> str:
-    import pyspark
-
-    return str(pyspark.__version__)
-
-
 def _is_running() -> bool:
     if "pyspark" not in sys.modules:
         return False
@@ -210,46 +156,3 @@ def _databricks(settings: Mapping[str, str]) -> SparkSession:
                 fix="set it in the job's cluster (spark_conf) if it is a static setting",
             ) from error
     return spark
-
-
-def _local(engine: LocalEngine, directory: Path, *, short: bool, record: bool) -> dict[str, str]:
-    import pyspark
-
-    java.require_memory(engine.memory)
-    scratch = directory / "scratch"
-    spark_jars = jars.spark_jars(pyspark.__version__, ivy_settings=_path(engine.ivy_settings))
-    class_path = os.pathsep.join(str(jar) for jar in [*spark_jars, java_compiler.compiled_classes(spark_jars)])
-    return {
-        "spark.master": f"local[{engine.cores}]",
-        "spark.driver.memory": engine.memory,
-        "spark.driver.extraClassPath": class_path,
-        "spark.sql.shuffle.partitions": str(engine.cores),
-        "spark.default.parallelism": str(engine.cores),
-        "spark.ui.enabled": str(engine.ui).lower(),
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": " ".join(
-            [*cds_archive.options(class_path, record=record), *_compiler_options(short=short)]
-        ),
-    }
-
-
-def _compiler_options(*, short: bool) -> list[str]:
-    """Return the JVM's compiler options.
-
-    Measured: C1 alone halves the CPU time of a short run; C2 and ParallelGC double the speed of a long one.
-    """
-    return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if short else ["-XX:+UseParallelGC"]
-
-
-def _cluster(engine: SparkEngine) -> dict[str, str]:
-    import pyspark
-
-    spark_jars = jars.spark_jars(pyspark.__version__, ivy_settings=_path(engine.ivy_settings))
-    conf = {"spark.master": engine.master, "spark.jars": ",".join(str(jar) for jar in spark_jars)}
-    # For a cluster on this machine the driver listens on loopback only, where other machines cannot reach it.
-    return conf | {"spark.driver.host": LOOPBACK} if f"//{LOOPBACK}:" in engine.master else conf
-
-
-def _path(text: str | None) -> Path | None:
-    return Path(text) if text else None
