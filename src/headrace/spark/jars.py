@@ -85,9 +85,8 @@ def megabytes(jars: Iterable[Jar]) -> str:
 
 def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
     """Download jars into the cache. Other processes may do the same concurrently."""
-    notice = threading.Timer(
-        NOTICE_DELAY_S, _print_notice, (f"downloading {len(jars)} jars ({megabytes(jars)}) into the cache …",)
-    )
+    text = f"downloading {len(jars)} jars ({megabytes(jars)}) into the cache …"
+    notice = threading.Timer(NOTICE_DELAY_S, _print_notice, (text,))
     notice.start()
     try:
         with writing(), tempfile.TemporaryDirectory(dir=_directory(), prefix="fetching-") as private:

@@ -98,16 +98,6 @@ def cluster_settings(engine: SparkEngine) -> dict[str, str]:
     return conf | {"spark.driver.host": LOOPBACK} if f"//{LOOPBACK}:" in engine.master else conf
 
 
-def _path(text: str | None) -> Path | None:
-    return Path(text) if text else None
-
-
-def _common() -> dict[str, str]:
-    import pyspark
-
-    return COMMON | DELTA | UDF_HANG_WORKAROUNDS.get(pyspark.__version__, {})
-
-
 def merge_settings(conf: Mapping[str, str], user_settings: Mapping[str, str]) -> dict[str, str]:
     """Return `conf` with the user's settings, which override it or, for settings that are lists, are appended."""
     lists = {
@@ -116,3 +106,13 @@ def merge_settings(conf: Mapping[str, str], user_settings: Mapping[str, str]) ->
         if key in conf and key in user_settings
     }
     return {**conf, **user_settings, **lists}
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
+def _common() -> dict[str, str]:
+    import pyspark
+
+    return COMMON | DELTA | UDF_HANG_WORKAROUNDS.get(pyspark.__version__, {})
