@@ -5,7 +5,7 @@ from headrace import interrupts
 
 def run() -> None:
     """Run the command line. A signal ends the process without a traceback, even while modules are imported."""
-    interrupts.end_at_once()
+    interrupts.exit_on_signal()
     from headrace.cli import main
 
     interrupts.call(lambda: main(prog_name="headrace"))

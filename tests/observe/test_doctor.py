@@ -58,7 +58,7 @@ def test_missing_java(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding_of("java") == Finding(
         "java",
         False,
-        "there is no Java here: JAVA_HOME is not set, and PATH has no java",
+        "Java is not installed: JAVA_HOME is not set, and PATH has no java",
         "install Java 17 or 21 and put it on PATH, or set JAVA_HOME to its directory",
     )
 
@@ -94,8 +94,8 @@ def test_spark_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             {"pyspark": "3.5.1", "delta-spark": "3.3.2"},
-            "Spark 3.5.1 is not one that Headrace has jars for: 4.1, 4.2",
-            "pip install 'headrace[local]', which brings the Spark that Headrace is made for",
+            "Spark 3.5.1 is not supported: Headrace has jars for Spark 4.1, 4.2",
+            "pip install 'headrace[local]', which installs a supported Spark",
         ),
     ],
 )
@@ -122,7 +122,7 @@ def test_cache_of_jars_that_is_not_writable(monkeypatch: pytest.MonkeyPatch, tmp
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java, "memory_available", lambda: 1 << 30)
     finding = finding_of("memory", local(tmp_path, memory="4g"))
-    assert finding.finding == "the engine's memory is 4g, and only 1024m are free here"
+    assert finding.finding == "the engine needs 4g of memory, but only 1024m are free"
     assert problems(local(tmp_path, memory="1g", cores=1)) == []
 
 

@@ -405,7 +405,7 @@ def test_a_step_that_another_run_has_is_refused_before_anything_is_written(flow)
     flow.feed("lines", "one")
     flow.steps(LINES)
     lock = Lock(flow.spark, str(flow.directory / "checkpoints" / "flow" / "lines"), "lines")
-    with pytest.raises(GuardError, match="step 'lines' is already run by process"):
+    with pytest.raises(GuardError, match="step 'lines' is already being run by process"):
         flow.run()
     assert (flow.read("lines"), whats(flow)) == ([], ["run started", "run failed"])
     lock.release()

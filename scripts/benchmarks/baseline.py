@@ -1,6 +1,6 @@
-"""The orders pipeline as one writes it without Headrace: PySpark and Delta alone, with tuned or with stock settings.
+"""The orders pipeline without Headrace: only PySpark and Delta, with tuned or default settings.
 
-An upsert of the customers and three queries. Bad rows are filtered away in bronze, every sink is Delta's own.
+It upserts the customers and runs three queries. Bronze filters out bad rows; all sinks are Delta's own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def open_session(arguments: argparse.Namespace) -> SparkSession:
         settings |= TUNED
         settings |= {"spark.sql.shuffle.partitions": arguments.cores, "spark.default.parallelism": arguments.cores}
     settings |= dict(setting.split("=", 1) for setting in arguments.setting)
-    builder = SparkSession.builder.appName("orders by hand")
+    builder = SparkSession.builder.appName("orders baseline")
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -75,13 +75,13 @@ def deduplicated(orders: DataFrame) -> DataFrame:
 
 
 class Pipeline:
-    """The queries, reading one directory and writing under another."""
+    """The queries, reading from one directory and writing to another."""
 
     def __init__(self, spark: SparkSession, data: Path, into: Path, files_per_trigger: int) -> None:
         self.spark, self.data, self.into, self.files_per_trigger = spark, data, into, files_per_trigger
 
     def customers(self) -> None:
-        """The newest row of each customer."""
+        """Upsert the newest row of each customer."""
         spark, table = self.spark, self.table("customers")
         rows = spark.readStream.schema(CUSTOMER).option("header", True).csv(str(self.data / "customers"))
         DeltaTable.createIfNotExists(spark).location(table).addColumns(rows.schema).execute()
@@ -121,7 +121,7 @@ class Pipeline:
 
     def start(self, step: str, *, follow: bool) -> StreamingQuery:
         frame: DataFrame = getattr(self, step)()
-        if follow:  # whoever reads the table starts at the same time
+        if follow:  # the query that reads the table starts at the same time
             DeltaTable.createIfNotExists(self.spark).location(self.table(step)).addColumns(frame.schema).execute()
         writer = frame.writeStream.format("delta").queryName(step)
         writer = writer.option("checkpointLocation", str(self.into / "checkpoints" / step))
@@ -137,9 +137,9 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("into", type=Path)
     parser.add_argument("--settings", choices=["tuned", "stock"], default="tuned")
-    parser.add_argument("--only", help="run this one query, without the customers")
-    parser.add_argument("--follow", action="store_true", help="let the queries run freely, side by side")
-    parser.add_argument("--progress", type=Path, help="write how long each batch took")
+    parser.add_argument("--only", help="run only this query, without the customers")
+    parser.add_argument("--follow", action="store_true", help="run the queries continuously and concurrently")
+    parser.add_argument("--progress", type=Path, help="write the duration of each batch to a JSON file")
     parser.add_argument("--files-per-trigger", type=int, default=5)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--memory", default="2g")
@@ -153,19 +153,19 @@ def main() -> None:
     if not arguments.only:
         pipeline.customers()
         spark.streams.resetTerminated()
-    told = []
+    batches = []
     for step in [arguments.only] if arguments.only else ["bronze_orders", "silver_orders", "gold_revenue"]:
         query = pipeline.start(step, follow=arguments.follow)
         if not arguments.follow:
             query.awaitTermination()
-            told += [
+            batches += [
                 {"step": step, "rows": report["numInputRows"], "milliseconds": report["batchDuration"]}
                 for report in query.recentProgress
             ]
     if arguments.follow:
         spark.streams.awaitAnyTermination()
     if arguments.progress:
-        arguments.progress.write_text(json.dumps(told))
+        arguments.progress.write_text(json.dumps(batches))
     spark.stop()
 
 

@@ -1,4 +1,7 @@
-"""Runs a judging step and a plain Delta sink by turns in one JVM, and prints what each cost it: for quality.py."""
+"""Run a step with expectations and a plain Delta sink in turn in one JVM, and write the CPU time of each.
+
+quality.py starts this script.
+"""
 
 from __future__ import annotations
 
@@ -9,55 +12,55 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import by_hand
-from measure import cpu_of, say
+import baseline
+from process_cost import cpu_of, print_progress
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from headrace.spark import session
 from headrace.config.load import load_bundle
+from headrace.spark import session
 from headrace.testing import run_pipeline
 
 CASES = [("stateful", "clean"), ("stateful", "bad"), ("stateless", "clean"), ("stateless", "bad")]
 
 
-def judge(spark: SparkSession, root: Path, pipeline: str, inbox: Path, into: Path) -> None:
-    """The step of the bundle."""
+def run_expectations(spark: SparkSession, root: Path, pipeline: str, inbox: Path, into: Path) -> None:
+    """Run the step of the bundle."""
     run_pipeline(spark, root, pipeline, into, sources={"orders": inbox})
 
 
-def filter_away(spark: SparkSession, root: Path, pipeline: str, inbox: Path, into: Path) -> None:
-    """The same rows into a plain sink."""
-    rows = by_hand.good_orders(spark, inbox, 5)
-    rows = by_hand.deduplicated(rows) if pipeline == "stateful" else rows
+def run_filter(spark: SparkSession, root: Path, pipeline: str, inbox: Path, into: Path) -> None:
+    """Write the same rows to a plain sink."""
+    rows = baseline.good_orders(spark, inbox, 5)
+    rows = baseline.deduplicated(rows) if pipeline == "stateful" else rows
     writer = rows.writeStream.format("delta").option("checkpointLocation", str(into / "checkpoint"))
     writer.trigger(availableNow=True).start(str(into / "table")).awaitTermination()
 
 
-CONTENDERS = {"judged": judge, "filtered": filter_away}
+CONTENDERS = {"expectations": run_expectations, "filter": run_filter}
 
 
-def one_round(spark: SparkSession, root: Path, samples: Path, number: int) -> dict[str, Any]:
-    """CPU seconds of each case and contender; the first batch, with which the tables are made, is not counted."""
+def run_round(spark: SparkSession, root: Path, samples: Path, number: int) -> dict[str, Any]:
+    """Return the CPU seconds of each case and contender, without the first batch, which creates the tables."""
     jvm, java = _pid_of_jvm(), _java(spark)
     cost: dict[str, Any] = {}
     for pipeline, sample in CASES:
         names = list(CONTENDERS) if number % 2 else list(CONTENDERS)[::-1]
         for name in names:
-            place = samples.parent / "work"
-            inbox = place / "inbox"
+            directory = samples.parent / "work"
+            inbox = directory / "inbox"
             inbox.mkdir(parents=True)
             first, *others = sorted((samples / sample / "orders").glob("*.json"))
             os.link(first, inbox / first.name)
-            CONTENDERS[name](spark, root, pipeline, inbox, place / "into")
+            CONTENDERS[name](spark, root, pipeline, inbox, directory / "into")
             for file in others:
                 os.link(file, inbox / file.name)
-            for what in ("", " idle"):  # the second time there is nothing new
+            for suffix in ("", " idle"):  # the second run has no new rows
                 java.System.gc()
                 before = cpu_of(jvm)
-                CONTENDERS[name](spark, root, pipeline, inbox, place / "into")
-                cost[f"{pipeline} {sample} {name}{what}"] = cpu_of(jvm) - before
-            shutil.rmtree(place)
+                CONTENDERS[name](spark, root, pipeline, inbox, directory / "into")
+                cost[f"{pipeline} {sample} {name}{suffix}"] = cpu_of(jvm) - before
+            shutil.rmtree(directory)
     return cost
 
 
@@ -74,18 +77,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("root", type=Path)
     parser.add_argument("samples", type=Path)
-    parser.add_argument("told", type=Path, help="the file that gets the figures")
+    parser.add_argument("output", type=Path, help="the JSON file to write")
     parser.add_argument("--warm", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     rounds = []
-    with session.bundle_session(load_bundle(arguments.root), name="judging") as spark:
+    with session.bundle_session(load_bundle(arguments.root), name="quality") as spark:
         for number in range(arguments.warm + arguments.rounds):
-            cost = one_round(spark, arguments.root, arguments.samples, number)
-            say(f"  round {number + 1}: " + ", ".join(f"{name} {value:.1f}" for name, value in cost.items()))
+            cost = run_round(spark, arguments.root, arguments.samples, number)
+            print_progress(f"  round {number + 1}: " + ", ".join(f"{name} {value:.1f}" for name, value in cost.items()))
             if number >= arguments.warm:
                 rounds.append(cost)
-    arguments.told.write_text(json.dumps(rounds))
+    arguments.output.write_text(json.dumps(rounds))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a command costs, its whole process tree included: wall time, CPU seconds, memory."""
+"""Measure what a command costs, including its child processes: wall time, CPU time and memory."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
 TICK = os.sysconf("SC_CLK_TCK")
-LINGER = 30.0  # seconds that a JVM may outlive its Python
+JVM_EXIT_TIMEOUT_S = 30.0  # how long a JVM may outlive its Python process
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run took."""
+    """The cost of one run."""
 
-    wall: float  # seconds from start to the shell's next prompt
-    started: float  # of them until the session was up
+    wall: float  # seconds from start to exit
+    started: float  # seconds until the session was ready
     cpu: float  # CPU seconds of all processes
-    memory: float  # MB: the peaks of all processes that were there together
-    others: float  # cores that other processes used meanwhile
+    memory: float  # MB: the sum of the peaks of concurrent processes
+    others: float  # cores that other processes used during the run
 
 
 @dataclass(frozen=True)
 class Process:
-    """One line of the process table."""
+    """One entry of the process table."""
 
     pid: int
     parent: int
-    cpu: float  # of itself and of its children that have ended
+    cpu: float  # seconds, including children that have ended
 
 
-def say(line: str) -> None:
-    """A line of progress."""
+def print_progress(line: str) -> None:
+    """Print a line with the time to stderr."""
     print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
 
 
 def adopt_orphans() -> None:
-    """Makes this process the parent of whatever its descendants leave behind, so that it can wait for all of them."""
+    """Make this process the parent of its descendants' orphans, so that it can wait for all of them."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
@@ -56,15 +56,15 @@ def adopt_orphans() -> None:
 def running(
     command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path | None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command at work, what it says in the log, else among our progress; at the end nothing of it is left."""
-    with log.open("ab") if log else nullcontext(sys.stderr) as sink:
+    """Start the command, with its output in the log or on stderr. Kill all of its processes at the end."""
+    with log.open("ab") if log else nullcontext(sys.stderr) as output:
         process = subprocess.Popen(
             command,
             cwd=directory,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
     try:
@@ -74,8 +74,8 @@ def running(
             with suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # also those whose parent has ended before them
-        _reap(LINGER)
+            os.killpg(process.pid, signal.SIGKILL)  # includes processes whose parent has ended
+        _reap(JVM_EXIT_TIMEOUT_S)
         process.returncode = process.returncode if process.returncode is not None else -signal.SIGKILL
 
 
@@ -85,80 +85,82 @@ def run(
     directory: Path,
     environment: Mapping[str, str],
     log: Path | None = None,
-    mark: Path | None = None,
+    marker: Path | None = None,
 ) -> Cost:
-    """Runs the command to its end; `mark` is the path whose appearance tells that the session is up."""
+    """Run the command and return its cost. The session is ready when the path `marker` exists."""
     busy = busy_seconds()
-    began = time.monotonic()
+    started_at = time.monotonic()
     with running(command, directory=directory, environment=environment, log=log) as process:
-        with _watching(process.pid, mark) as seen:
+        with _monitor(process.pid, marker) as observations:
             _, status, usage = os.wait4(process.pid, 0)
-            wall = time.monotonic() - began
+            wall = time.monotonic() - started_at
         process.returncode = os.waitstatus_to_exitcode(status)
-        cpu = usage.ru_utime + usage.ru_stime + _reap(LINGER)
-        whole = time.monotonic() - began
-        others = max(0.0, busy_seconds() - busy - cpu) / whole
+        cpu = usage.ru_utime + usage.ru_stime + _reap(JVM_EXIT_TIMEOUT_S)
+        duration = time.monotonic() - started_at
+        others = max(0.0, busy_seconds() - busy - cpu) / duration
     if process.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}\nended with {process.returncode}:\n{_tail(log)}")
-    return Cost(wall, seen.marked - began if seen.marked else 0.0, cpu, seen.memory, others)
+        raise SystemExit(f"{' '.join(command)}\nexited with {process.returncode}:\n{_tail(log)}")
+    started = observations.marker_at - started_at if observations.marker_at else 0.0
+    return Cost(wall, started, cpu, observations.memory, others)
 
 
 def descendants(root: int) -> list[Process]:
-    """The process and all below it."""
+    """Return the process and all of its descendants."""
     table = {process.pid: process for process in _processes()}
-    found = {root} & table.keys()
+    pids = {root} & table.keys()
     while True:
-        more = {pid for pid, process in table.items() if process.parent in found} - found
-        if not more:
-            return [table[pid] for pid in found]
-        found |= more
+        children = {pid for pid, process in table.items() if process.parent in pids} - pids
+        if not children:
+            return [table[pid] for pid in pids]
+        pids |= children
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of one process so far."""
+    """Return the CPU seconds that one process has used."""
     return _parse(Path(f"/proc/{pid}/stat").read_text()).cpu
 
 
 def busy_seconds() -> float:
-    """CPU seconds that this machine has spent since it started."""
+    """Return the CPU seconds that this machine has used since it booted."""
     user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split(maxsplit=9)[1:9])
     return (user + nice + system + sum(interrupts[:2])) / TICK
 
 
-def until(condition: Callable[[], bool], *, within: float, what: str) -> None:
-    """Waits for something, not for ever."""
-    deadline = time.monotonic() + within
+def wait_until(condition: Callable[[], bool], *, timeout: float, what: str) -> None:
+    """Wait until the condition is true; exit with an error after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
-            raise SystemExit(f"waited {within:.0f} s in vain: {what}")
+            raise SystemExit(f"timed out after {timeout:.0f} s waiting for {what}")
         time.sleep(0.05)
 
 
 @dataclass
-class _Seen:
+class _Observations:
     memory: float = 0.0
-    marked: float | None = None
+    marker_at: float | None = None
 
 
 @contextmanager
-def _watching(pid: int, mark: Path | None) -> Iterator[_Seen]:
-    seen, over = _Seen(), threading.Event()
+def _monitor(pid: int, marker: Path | None) -> Iterator[_Observations]:
+    observations, stopped = _Observations(), threading.Event()
 
-    def watch() -> None:
-        for look in count():
-            if over.wait(0.05):
+    def poll() -> None:
+        for poll_number in count():
+            if stopped.wait(0.05):
                 break
-            if seen.marked is None and mark is not None and mark.exists():
-                seen.marked = time.monotonic()
-            if look % 10 == 0:  # seldom: it costs some milliseconds, and peaks stay to be seen
-                seen.memory = max(seen.memory, sum(_peak(process.pid) for process in descendants(pid)))
+            if observations.marker_at is None and marker is not None and marker.exists():
+                observations.marker_at = time.monotonic()
+            if poll_number % 10 == 0:  # rarely: it takes some milliseconds, and the kernel keeps each process's peak
+                memory = sum(_peak(process.pid) for process in descendants(pid))
+                observations.memory = max(observations.memory, memory)
 
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=poll, daemon=True)
     thread.start()
     try:
-        yield seen
+        yield observations
     finally:
-        over.set()
+        stopped.set()
         thread.join()
 
 
@@ -170,9 +172,9 @@ def _peak(pid: int) -> float:
     return 0.0
 
 
-def _reap(within: float) -> float:
-    """Waits for all children, also adopted ones; their CPU seconds."""
-    cpu, deadline = 0.0, time.monotonic() + within
+def _reap(timeout: float) -> float:
+    """Wait for all children, including adopted ones, and return their CPU seconds."""
+    cpu, deadline = 0.0, time.monotonic() + timeout
     while True:
         try:
             pid, _, usage = os.wait4(-1, os.WNOHANG)
@@ -195,7 +197,7 @@ def _processes() -> Iterator[Process]:
 
 def _parse(line: str) -> Process:
     pid = int(line.split(maxsplit=1)[0])
-    fields = line.rpartition(")")[2].split()  # a command's name may hold blanks
+    fields = line.rpartition(")")[2].split()  # the command's name may contain spaces
     return Process(pid, int(fields[1]), sum(map(int, fields[11:15])) / TICK)
 
 

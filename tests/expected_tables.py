@@ -1,4 +1,4 @@
-"""What the reference pipeline's tables have to hold, as DuckDB finds it over the tables before them and the files."""
+"""Compare the reference pipeline's tables with their expected rows, which DuckDB computes from the input tables."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SILVER = "order_id, customer_id, ordered_at, quantity, unit_price, amount, name,
 ENRICHED = "SELECT b.*, c.name, c.country, c.segment FROM bronze_orders b LEFT JOIN customers c USING (customer_id)"
 
 
-def opened(tables: Path) -> duckdb.DuckDBPyConnection:
-    """The tables, read without Spark."""
+def open_tables(tables: Path) -> duckdb.DuckDBPyConnection:
+    """Open the tables without Spark."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     for name in TABLES:
@@ -23,31 +23,31 @@ def opened(tables: Path) -> duckdb.DuckDBPyConnection:
 
 
 def rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[object, ...]]:
-    """What a query finds, in an order of its own."""
+    """Return the result of a query, sorted."""
     return sorted(connection.execute(query).fetchall(), key=str)
 
 
-def difference(one: str, other: str) -> str:
-    """The rows that only one of two queries has."""
-    return f"(({one}) EXCEPT ALL ({other})) UNION ALL (({other}) EXCEPT ALL ({one}))"
+def difference(actual: str, expected: str) -> str:
+    """Return a query for the rows that only one of two queries returns."""
+    return f"(({actual}) EXCEPT ALL ({expected})) UNION ALL (({expected}) EXCEPT ALL ({actual}))"
 
 
-def silver_and_what_it_should_be() -> str:
-    """The rows that silver has and should not, or should have and has not."""
+def silver_difference() -> str:
+    """Return a query for the unexpected and missing rows of silver."""
     return difference(f"SELECT {SILVER} FROM silver_orders", f"SELECT {SILVER} FROM ({ENRICHED})")
 
 
-def gold_and_what_it_should_be(closed: str) -> str:
-    """The same of gold, for the windows that are closed at that watermark."""
-    summed = f"""
+def gold_difference(watermark: str) -> str:
+    """Return a query for the unexpected and missing rows of gold, for windows that end before the watermark."""
+    expected = f"""
         SELECT {BUCKET} AS window_start, country, count(*) AS orders, sum(amount) AS revenue FROM silver_orders
-        WHERE {BUCKET} + INTERVAL '1 minute' <= TIMESTAMPTZ '{closed}' GROUP BY 1, 2
+        WHERE {BUCKET} + INTERVAL '1 minute' <= TIMESTAMPTZ '{watermark}' GROUP BY 1, 2
     """
-    return difference("SELECT window_start, country, orders, revenue FROM gold_revenue", summed)
+    return difference("SELECT window_start, country, orders, revenue FROM gold_revenue", expected)
 
 
-def customers_and_what_they_should_be(files: Path) -> str:
-    """The same of the customers: the newest row of each in the files."""
+def customers_difference(files: Path) -> str:
+    """Return a query for the unexpected and missing rows of customers: expected are the newest in the files."""
     newest = f"""
         SELECT customer_id, max_by(name, updated_at), max_by(country, updated_at), max_by(segment, updated_at),
                max(updated_at)
