@@ -90,7 +90,7 @@ def test_json_output(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {
         "name": "java",
         "ok": False,
-        "finding": "JAVA_HOME is /nowhere, and there is no bin/java in it",
+        "finding": "JAVA_HOME is /nowhere, which has no bin/java",
         "fix": "install Java 17 or 21 and put it on PATH, or set JAVA_HOME to its directory",
     } in facts["findings"]
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from headrace.config.load import load_bundle
 from headrace.config.models import DatabricksEngine
 from headrace.errors import ConfigurationError
-from headrace.spark import session, session_settings
+from headrace.spark import engine_settings, session
 from headrace.spark.session import bundle_session, open_session
 
 REPOSITORY = Path(__file__).parents[2]
@@ -193,5 +193,5 @@ def test_python_udf_on_a_table_does_not_hang_and_returns_default_results(spark, 
 
 
 def test_long_runs_use_the_optimizing_compiler():
-    assert session_settings.compiler_options(short=True) == ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    assert session_settings.compiler_options(short=False) == ["-XX:+UseParallelGC"]
+    assert engine_settings.compiler_options(short=True) == ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    assert engine_settings.compiler_options(short=False) == ["-XX:+UseParallelGC"]

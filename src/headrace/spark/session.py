@@ -14,7 +14,7 @@ from headrace.child_processes import kill_children
 from headrace.config.models import Bundle, DatabricksEngine, Engine, LocalEngine, Setting
 from headrace.errors import ConfigurationError, SetupError, UnfinishedBatchError, one_line
 from headrace.spark import cds_archive, java, jvm
-from headrace.spark.session_settings import cluster_settings, local_settings, merge_settings
+from headrace.spark.engine_settings import cluster_settings, local_settings, merge_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""Spark settings of local and cluster sessions."""
+"""Spark settings for the local engine and for clusters."""
 
 from __future__ import annotations
 
