@@ -129,7 +129,7 @@ def test_arrivals_have_event_times_that_can_be(spark):
         max_future="1 hour",
         expect=[Rule(not_null=["id"])],
     )
-    rows = verdict.judge_arrivals(frame, read).collect()
+    rows = verdict.check_source_rows(frame, read).collect()
     assert rows[0].asDict().keys() == {"id", "n", "at", verdict.VERDICT}
     said = {row["id"]: row[verdict.VERDICT] for row in rows}
     assert {id_: verdict.quarantined for id_, verdict in said.items() if verdict} == {

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from headrace.runtime import events
+from headrace.io.sinks.batch_writer import BatchCounts
+from headrace.runtime import recorder as recorder_module
 from headrace.runtime.events import Event, events_file, format_batch, read_events
-from headrace.runtime.recorder import Recorder
+from headrace.runtime.recorder import RecordedStep, Recorder
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_a_batch_is_told_with_all_its_counts(ran):
     assert run.total("land", "late") == 1  # minute 1, once the watermark stands at 7
     assert all(event.milliseconds > 0 and event.rows_per_second > 0 for event in land)
     count = [event for event in run.events if event.step == "count" and event.what == "batch"]
-    assert [event.behind for event in (land[-1], count[-1])] == [0, 0]
+    assert [event.lag for event in (land[-1], count[-1])] == [{"files": 0}, {"commits": 0}]
     assert count[-1].watermark == "2026-01-01T12:09:00.000Z"
     assert count[-1].state_rows == 2  # minutes 9 and 10 are still open
 
@@ -55,38 +56,41 @@ REPORT = {
 
 
 def test_nothing_is_kept_of_a_query_that_has_ended(recorder, tmp_path):
-    recorder.expect("p.s", "s", str(tmp_path))
+    recorder.add_query("p.s", RecordedStep("s", str(tmp_path), ()))
     kept = vars(recorder)
     sizes = []
     for run in ("first", "second"):
         for batch in (0, 1):
-            recorder.batch({**REPORT, "runId": run, "batchId": batch})
-        recorder.ended(run)
-        assert recorder.wait(run) == 20
+            recorder.record_batch({**REPORT, "runId": run, "batchId": batch})
+        recorder.record_end(run)
+        assert recorder.wait_for_end(run) == 20
         sizes.append({name: len(value) for name, value in kept.items() if hasattr(value, "__len__")})
     assert sizes[0] == sizes[1]
 
 
+def fields_of(report, counts=BatchCounts()):
+    return recorder_module._batch_fields(report, RecordedStep("s", "", ()), counts)
+
+
 def test_what_a_second_pass_counted_twice_is_halved():
-    twice = events.Counts(warned={"rule": 1}, passes=2)
-    stateless = recorder._batch_event(REPORT, "s", twice, "p", "run", 8)
-    assert (stateless.rows, stateless.rows_per_second, stateless.behind) == (5, 2.5, 8)
+    twice = BatchCounts(warned={"rule": 1}, passes=2)
+    stateless = fields_of(REPORT, twice)
+    assert (stateless["rows"], stateless["rows_per_second"]) == (5, 2.5)
     operator = {"numRowsTotal": 6, "numRowsDroppedByWatermark": 2, "customMetrics": {"numDroppedDuplicateRows": 4}}
-    stateful = recorder._batch_event(REPORT | {"stateOperators": [operator]}, "s", twice, "p", "run", None)
-    assert (stateful.rows, stateful.state_rows, stateful.late, stateful.duplicates) == (10, 3, 1, 2)
-    assert stateful.behind is None
-    assert (stateful.warned, stateful.batch, stateful.milliseconds) == ({"rule": 1}, 3, 2000)
+    stateful = fields_of(REPORT | {"stateOperators": [operator]}, twice)
+    assert [stateful[name] for name in ("rows", "state_rows", "late", "duplicates")] == [10, 3, 1, 2]
+    assert stateful["lag"] == {}
+    assert (stateful["warned"], stateful["batch"], stateful["milliseconds"]) == ({"rule": 1}, 3, 2000)
 
 
 def test_a_watermark_that_is_still_to_come_is_none():
     told = {"1970-01-01T00:00:00.000Z": None, "2026-01-01T12:09:00.000Z": "2026-01-01T12:09:00.000Z"}
     for reported, watermark in told.items():
-        report = REPORT | {"eventTime": {"watermark": reported}}
-        assert recorder._batch_event(report, "s", events.Counts(), "p", "run", None).watermark == watermark
+        assert fields_of(REPORT | {"eventTime": {"watermark": reported}})["watermark"] == watermark
 
 
 def test_queries_of_others_are_not_recorded(recorder, tmp_path):
-    recorder.batch({"name": "another"})
+    recorder.record_batch({"name": "another"})
     assert not list(read_events(tmp_path, "p"))
 
 
@@ -96,8 +100,8 @@ def test_a_line_that_was_cut_off_costs_no_other(recorder, tmp_path):
     with file.open("a") as lines:
         lines.write('{"what": "batch", "at": "20')  # the process was killed here
     later = Recorder(file, "p", lambda event: None)
-    later.say("run started")
-    later.say("run ended")
+    later.record("run started")
+    later.record("run ended")
     assert [event.what for event in read_events(tmp_path, "p")] == ["run started", "run started", "run ended"]
 
 
@@ -110,10 +114,10 @@ def test_lines_of_another_version_are_read_as_far_as_they_are_known(recorder, tm
 
 
 def test_a_long_file_is_set_aside_once(recorder, tmp_path, monkeypatch):
-    monkeypatch.setattr(events, "ROTATE_AT", 1500)
-    recorder.expect("p.s", "s", str(tmp_path))
+    monkeypatch.setattr(recorder_module, "ROTATE_AT_BYTES", 3000)
+    recorder.add_query("p.s", RecordedStep("s", str(tmp_path), ()))
     for number in range(20):
-        recorder.batch({**REPORT, "batchId": number})
+        recorder.record_batch({**REPORT, "batchId": number})
     assert {file.name for file in (tmp_path / "events").iterdir()} == {"p.jsonl", "p.1.jsonl"}
     kept = [event.batch for event in read_events(tmp_path, "p") if event.what == "batch"]
     assert sorted(set(kept)) == list(range(kept[0], 20))
@@ -122,15 +126,31 @@ def test_a_long_file_is_set_aside_once(recorder, tmp_path, monkeypatch):
 
 def test_whoever_watches_is_told_too(tmp_path):
     seen: list[Event] = []
-    Recorder(events_file(tmp_path, "p"), "p", seen.append).say("step failed", "s", "because")
+    Recorder(events_file(tmp_path, "p"), "p", seen.append).record("step failed", "s", "because")
     assert seen == list(read_events(tmp_path, "p"))
     assert (seen[0].what, seen[0].step, seen[0].message, seen[0].pipeline) == ("step failed", "s", "because", "p")
 
 
 def test_a_batch_in_words():
     event = Event("batch", "now", "p", "r", 1, "s", batch=2, rows=10, milliseconds=40)
-    assert format_batch(event) == "s: batch 2, 10 rows in 40 ms"
+    assert format_batch(event) == "s  batch 2  10 rows  0.0 s"
     full = Event(
-        "batch", "now", "p", "r", 1, "s", 2, 10, 1.0, 40, 3, "w", 4, late=5, duplicates=6, quarantined={"a": 1, "b": 2}
+        "batch",
+        "now",
+        "p",
+        "r",
+        1,
+        "s",
+        batch=2,
+        rows=10,
+        milliseconds=40,
+        lag={"files": 3},
+        state_rows=4,
+        late=5,
+        late_unit="groups",
+        duplicates=6,
+        quarantined={"a": 1, "b": 2},
     )
-    assert format_batch(full) == "s: batch 2, 10 rows in 40 ms, 3 behind, 4 in state, 5 late, 6 duplicates, 3 refused"
+    assert format_batch(full) == (
+        "s  batch 2  10 rows  0.0 s  lag 3 files  state 4 rows  5 late groups  6 duplicates  3 quarantined"
+    )

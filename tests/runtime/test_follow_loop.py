@@ -32,7 +32,7 @@ STATIC = Read(table="also", static=True)
 )
 def test_a_step_has_news_when_one_of_its_streams_may_have_moved(reads, moved, news):
     step = Step(name="s", layer="silver", reads={f"r{at}": read for at, read in enumerate(reads)}, writes=[Sink()])
-    ready = PreparedStep(step, writer=None, schema=None, has_verdicts=False, native=True)
+    ready = PreparedStep(step, schema=None, has_verdicts=False, uses_spark_sink=True)
     assert follow_loop.may_have_input(ready, {"ours", "also"}, moved) is news
 
 
@@ -50,13 +50,13 @@ def test_the_longer_a_look_takes_the_rarer_it_is(took, waits):
 
 def test_a_step_is_started_once_for_what_has_come(flow, monkeypatch):
     started, looks = [], []
-    run_to_end = QuerySupervisor.run_to_end
+    run_once = QuerySupervisor.run_once
 
-    def noted(self, ready, lesser):
+    def noted(self, ready, defaults):
         started.append(ready.step.name)
         if len(started) > 8:
             os.kill(os.getpid(), signal.SIGTERM)
-        return run_to_end(self, ready, lesser)
+        return run_once(self, ready, defaults)
 
     def pause(*, after):
         looks.append(after)
@@ -66,7 +66,7 @@ def test_a_step_is_started_once_for_what_has_come(flow, monkeypatch):
             os.kill(os.getpid(), signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr(QuerySupervisor, "run_to_end", noted)
+    monkeypatch.setattr(QuerySupervisor, "run_once", noted)
     monkeypatch.setattr(follow_loop, "pause", pause)
     flow.source("lines", "text")
     flow.feed("lines", "one")
@@ -102,7 +102,7 @@ def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):
 
 
 def test_a_run_of_many_rounds_merges_the_files_that_it_writes(flow, monkeypatch):
-    monkeypatch.setattr(follow_loop, "MANY", 2)
+    monkeypatch.setattr(follow_loop, "COMPACT_AFTER_ROUNDS", 2)
     flow.source("lines", "text")
     flow.feed("lines", "0")
     flow.steps("""
@@ -140,7 +140,7 @@ def test_a_run_of_many_rounds_merges_the_files_that_it_writes(flow, monkeypatch)
 
 @pytest.mark.parametrize(("store", "leaves"), [("HDFSBacked", True), ("RocksDB", False)])
 def test_a_step_leaves_the_rounds_when_its_state_is_large_and_read_whole(flow, monkeypatch, store, leaves):
-    monkeypatch.setattr(follow_loop, "LARGE_STATE", 0)
+    monkeypatch.setattr(follow_loop, "LARGE_STATE_ROWS", 0)
     flow.source("rows")
     flow.feed("rows", {"id": "a", "at": "1970-01-01T00:01:00Z"})
     provider = f"org.apache.spark.sql.execution.streaming.state.{store}StateStoreProvider"
@@ -182,7 +182,7 @@ def test_a_step_with_timers_goes_on_by_itself(flow):
         count:
           layer: silver
           reads: {lines: {table: landed}}
-          transform: test_runner:counted
+          transform: runtime.test_runner:counted
           writes: {table: counts}
         """)
     going = []

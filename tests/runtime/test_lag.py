@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.runtime import lag
-from headrace.runtime.lag import directory_fingerprint, total_lag
+from headrace.runtime.lag import directory_fingerprint, source_lags, total_lag
 
 
 def write(path: Path, text: str = "") -> None:
@@ -32,11 +32,11 @@ def test_files_that_are_there_less_those_in_the_log(tmp_path: Path) -> None:
     ):
         write(data / name)
     write(checkpoint / "sources" / "0" / "0", 'v1\n{"path":"a"}')
-    assert total_lag([file_source(data)], str(checkpoint)) == 3  # a column's name may begin so
+    assert total_lag(source_lags([file_source(data)], str(checkpoint))) == {"files": 3}  # a column's name may begin so
     write(checkpoint / "sources" / "0" / "9.compact", 'v1\n{"path":"a"}\n{"path":"b"}')
-    assert total_lag([file_source(data)], str(checkpoint)) == 2
+    assert total_lag(source_lags([file_source(data)], str(checkpoint))) == {"files": 2}
     write(checkpoint / "sources" / "0" / "10", 'v1\n{"path":"c"}\n{"path":"f"}')
-    assert total_lag([file_source(data)], str(checkpoint)) == 0
+    assert total_lag(source_lags([file_source(data)], str(checkpoint))) == {"files": 0}
 
 
 def test_commits_after_the_one_that_was_read(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_commits_after_the_one_that_was_read(tmp_path: Path) -> None:
     source = {"description": f"DeltaSource[file:{tmp_path / 'table'}]"}
     whole = {**source, "endOffset": {"reservoirVersion": 2, "index": -1}}
     part = {**source, "endOffset": {"reservoirVersion": 2, "index": 7}}
-    assert total_lag([whole], "") == 2
-    assert total_lag([part], "") == 1
-    assert total_lag([whole, part], "") == 3
+    assert total_lag(source_lags([whole], "")) == {"commits": 2}
+    assert total_lag(source_lags([part], "")) == {"commits": 1}
+    assert total_lag(source_lags([whole, part], "")) == {"commits": 3}
 
 
 def test_offsets_of_all_partitions() -> None:
@@ -57,18 +57,20 @@ def test_offsets_of_all_partitions() -> None:
         "endOffset": {"orders": {"0": 5, "1": 2}},
         "latestOffset": {"orders": {"0": 9, "1": 2, "2": 1}},
     }
-    assert total_lag([kafka], "") == 5
-    assert total_lag([{**kafka, "latestOffset": None}], "") is None  # of a batch that is repeated after a crash
+    assert total_lag(source_lags([kafka], "")) == {"records": 5}
+    assert (
+        total_lag(source_lags([{**kafka, "latestOffset": None}], "")) == {}
+    )  # of a batch that is repeated after a crash
 
 
 def test_what_cannot_be_known_is_not_guessed(tmp_path: Path) -> None:
-    assert total_lag([], "") is None
-    assert total_lag([{"description": "RateStreamV2[rowsPerSecond=1]"}], "") is None
-    assert total_lag([file_source(tmp_path / "nowhere")], str(tmp_path)) is None
-    assert total_lag([{"description": "FileStreamSource[s3://bucket/orders]"}], "") is None
+    assert total_lag(source_lags([], "")) == {}
+    assert total_lag(source_lags([{"description": "RateStreamV2[rowsPerSecond=1]"}], "")) == {}
+    assert total_lag(source_lags([file_source(tmp_path / "nowhere")], str(tmp_path))) == {}
+    assert total_lag(source_lags([{"description": "FileStreamSource[s3://bucket/orders]"}], "")) == {}
     write(tmp_path / "day=1" / "a.json")
     write(tmp_path / "checkpoint" / "sources" / "0" / "0", "v1\n")
-    assert total_lag([file_source(tmp_path / "day=*")], str(tmp_path / "checkpoint")) is None
+    assert total_lag(source_lags([file_source(tmp_path / "day=*")], str(tmp_path / "checkpoint"))) == {}
 
 
 def test_arrivals_change_with_each_file_and_are_unknown_elsewhere(tmp_path: Path) -> None:
@@ -102,12 +104,12 @@ def test_links_are_followed_as_spark_follows_them(tmp_path: Path) -> None:
     for name, target in links.items():
         (tmp_path / "data" / name).symlink_to(target)
     write(tmp_path / "checkpoint" / "sources" / "0" / "0", "v1")
-    assert total_lag([file_source(tmp_path / "data")], str(tmp_path / "checkpoint")) == 3
+    assert total_lag(source_lags([file_source(tmp_path / "data")], str(tmp_path / "checkpoint"))) == {"files": 3}
     assert directory_fingerprint(str(tmp_path / "data")) is not None
 
 
 def test_a_list_of_very_many_files_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lag, "MOST", 20)
+    monkeypatch.setattr(lag, "MAX_LOG_BYTES", 20)
     write(tmp_path / "sources" / "0" / "9.compact", "v1\n" + "x" * 17)
     assert not lag.has_long_file_log(str(tmp_path))
     write(tmp_path / "sources" / "1" / "19.compact", "v1\n" + "x" * 18)

@@ -102,7 +102,10 @@ def test_steps_are_prepared_before_the_tables_that_they_read_are_there(flow):
     before = flow.files()
     ready = {one.step.name: one for one in flow.rehearse()}
     assert flow.files() - before == {"conf/local.yml", "conf/pipelines/flow.yml"}
-    told = {name: (one.schema.names, one.has_verdicts, one.uses_spark_sink, set(one.pending_tables)) for name, one in ready.items()}
+    told = {
+        name: (one.schema.names, one.has_verdicts, one.uses_spark_sink, set(one.pending_tables))
+        for name, one in ready.items()
+    }
     assert told == {
         "names": (["value", "name", "at"], True, False, set()),
         "renamed": (["line"], True, False, set()),

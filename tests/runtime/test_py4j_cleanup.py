@@ -42,8 +42,8 @@ def test_what_queries_leave_behind_goes(spark, run_queries):
     run_queries(3)
     assert threading.active_count() >= threads + 3
     assert len(leftovers._listeners()) == listeners + 3
-    leftovers.clear()
+    leftovers.run()
     assert len(leftovers._listeners()) == listeners
-    leftovers.clear()
+    leftovers.run()
     wait_until(lambda: threading.active_count() <= threads, "the threads of the queries to end")
     assert run_queries(1) == [("a", 2), ("b", 1)]

@@ -16,8 +16,9 @@ from headrace.config.load import load_bundle
 from headrace.errors import DataError, StepError
 from headrace.liveness import release
 from headrace.runtime import events
+from headrace.runtime import recorder as recorder_module
 from headrace.runtime.events import Event, events_file
-from headrace.runtime.recorder import Recorder
+from headrace.runtime.recorder import RecordedStep, Recorder
 from headrace.runtime.run_status import status_of
 from headrace.runtime.stop_run import stop_run
 
@@ -32,22 +33,22 @@ def test_a_pipeline_that_never_ran(tmp_path):
     status = status_of(tmp_path, "p", ["s"])
     assert status.run == "never run"
     (step,) = status.steps
-    assert (step.step, step.batches, step.rows, step.at, step.watermark, step.behind) == ("s", 0, 0, "", None, None)
+    assert (step.step, step.batches, step.rows, step.at, step.watermark, step.lag) == ("s", 0, 0, "", None, {})
 
 
 def test_a_run_that_goes_on_for_long_is_still_known(tmp_path, monkeypatch):
     """The oldest events go, but what is the last of the run and of each step."""
-    monkeypatch.setattr(events, "ROTATE_AT", 2500)
+    monkeypatch.setattr(recorder_module, "ROTATE_AT_BYTES", 6000)
     recorder = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
     recorder.record("run started")
     (begun,) = events.read_events(tmp_path, "p")
     report = {"runId": "r", "timestamp": "now", "numInputRows": 10, "sources": [], "stateOperators": []}
     for step in ("quiet", "busy"):
-        recorder.expect(f"p.{step}", step, str(tmp_path))
-    recorder.batch({**report, "name": "p.quiet", "batchId": 0})
+        recorder.add_query(f"p.{step}", RecordedStep(step, str(tmp_path), ()))
+    recorder.record_batch({**report, "name": "p.quiet", "batchId": 0})
     recorder.record("step failed", "broken", "no disk")
     for number in range(30):
-        recorder.batch({**report, "name": "p.busy", "batchId": number})
+        recorder.record_batch({**report, "name": "p.busy", "batchId": number})
     status = status_of(tmp_path, "p", ["quiet", "broken", "busy"])
     assert (status.is_running, status.run) == (True, f"running since {begun.at}, process {os.getpid()}")
     quiet, broken, busy = status.steps
@@ -58,13 +59,13 @@ def test_a_run_that_goes_on_for_long_is_still_known(tmp_path, monkeypatch):
 
 def test_a_run_beside_one_that_has_ended_is_running(tmp_path):
     beside = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
-    beside.say("run started")
+    beside.record("run started")
     other = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
     other._run = "another"
-    other.say("run started")
-    other.say("run ended")
+    other.record("run started")
+    other.record("run ended")
     assert status_of(tmp_path, "p", []).is_running
-    beside.say("run ended")
+    beside.record("run ended")
     assert not status_of(tmp_path, "p", []).is_running
 
 
@@ -84,14 +85,15 @@ def test_a_killed_run_is_told_from_another_process_of_its_number(tmp_path):
     code = f"""
 import os
 from pathlib import Path
-from headrace.progress import Recorder, events_file
+from headrace.runtime.events import events_file
+from headrace.runtime.recorder import Recorder
 os.getpid = lambda: {os.getppid()}
-Recorder(events_file(Path({str(tmp_path)!r}), "p"), "p", lambda event: None).say("run started")
+Recorder(events_file(Path({str(tmp_path)!r}), "p"), "p", lambda event: None).record("run started")
 os._exit(1)
 """
     subprocess.run([sys.executable, "-c", code], check=False)
     status = status_of(tmp_path, "p", [])
-    assert (status.is_running, "its process was killed" in status.run) == (False, True)
+    assert (status.is_running, "the process died" in status.run) == (False, True)
     record(tmp_path, ["run started"], ["run ended"])
     assert not status_of(tmp_path, "p", []).is_running
 
@@ -119,14 +121,14 @@ def test_a_run_whose_process_was_killed(tmp_path):
     code = f"""
 import os
 from pathlib import Path
-from headrace.progress import Recorder, events_file
-Recorder(events_file(Path({str(tmp_path)!r}), "p"), "p", lambda event: None).say("run started")
+from headrace.runtime.events import events_file
+from headrace.runtime.recorder import Recorder
+Recorder(events_file(Path({str(tmp_path)!r}), "p"), "p", lambda event: None).record("run started")
 os.kill(os.getpid(), 9)
 """
     subprocess.run([sys.executable, "-c", code], check=False)
     said = status_of(tmp_path, "p", []).run
-    assert said.startswith("ended without a word after ")
-    assert said.endswith(": its process was killed")
+    assert said.startswith("the process died; the run had started at ")
 
 
 def test_a_process_of_somebody_else_counts_as_running(tmp_path, monkeypatch):
@@ -144,8 +146,8 @@ def test_a_run_that_does_not_stop_in_time_is_told_and_keeps_the_request(write_bu
     record(bundle.directory, ["run started"])  # by this process, which watches for no request
     said = []
     with pytest.raises(StepError, match="pipeline 'p' has not stopped within 0 seconds: running since"):
-        stop_run(bundle, "p", within=0, say=said.append)
-    assert said == ["pipeline p: asked to stop at its batches' end …"]
+        stop_run(bundle, "p", within=0, report=said.append)
+    assert said == ["pipeline p: asked to stop between two batches …"]
     assert Path(stop_request.request_file(bundle.environment, "p")).exists()
 
 
@@ -154,12 +156,12 @@ def test_a_run_with_checkpoints_in_an_object_store_is_stopped_by_a_signal(write_
     bundle = load_bundle(write_bundle({"conf/local.yml": local}))
     record(bundle.directory, ["run started"])
     with pytest.raises(DataError, match="pipeline 'p' cannot be asked to stop: running since") as error:
-        stop_run(bundle, "p", within=0, say=print)
+        stop_run(bundle, "p", within=0, report=print)
     assert "SIGTERM" in error.value.problems[0].fix
 
 
 def test_a_pipeline_that_does_not_run_cannot_be_stopped(write_bundle):
     bundle = load_bundle(write_bundle({}))
     with pytest.raises(DataError, match="pipeline 'p' is not running in environment 'local': never run"):
-        stop_run(bundle, "p", within=0, say=print)
+        stop_run(bundle, "p", within=0, report=print)
     assert not Path(stop_request.request_file(bundle.environment, "p")).exists()

@@ -157,9 +157,9 @@ def failing_at_the_end(rows):
 
 
 def test_a_batch_that_fails_while_the_run_waits_for_its_end_is_told(flow, monkeypatch):
-    def stop_at_batch_end(of, ready, query, before=supervisor.QuerySupervisor._stop_between_batches):
+    def stop_at_batch_end(of, running, before=supervisor.QuerySupervisor._stop_between_batches):
         AWAITED.set()
-        before(of, ready, query)
+        before(of, running)
 
     monkeypatch.setattr(supervisor.QuerySupervisor, "_stop_between_batches", stop_at_batch_end)
     flow.source("lines", "text")
@@ -226,7 +226,7 @@ def test_a_step_may_come_to_read_the_quarantine_of_a_table_that_is_there(flow):
     flow.feed("lines", {"n": 1})
     flow.run()
     flow.steps(land + copy)
-    with pytest.raises(ConfigurationError, match="table 'landed_quarantine' is not there yet"):
+    with pytest.raises(ConfigurationError, match="table 'landed_quarantine' does not exist yet"):
         flow.run("copy")
     flow.run("land")
     assert flow.run("copy").table("copied").columns[:2] == ["raw", "reasons"]
@@ -334,9 +334,9 @@ def test_a_run_that_is_told_to_stop_finishes_its_batch(flow, monkeypatch):
             committed_when_stopped.append((spark / "commits" / "0").exists())
             self._query.stop()
 
-    def stop(of, ready, query):
+    def stop(of, running):
         asked.set()
-        stop_at_batch_end(of, ready, Watched(query))
+        stop_at_batch_end(of, running._replace(query=Watched(running.query)))
 
     def tell():
         BEGUN.wait(60)

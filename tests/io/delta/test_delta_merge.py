@@ -16,17 +16,19 @@ ROW = "region STRING, id INT, seq INT, name STRING, tags MAP<STRING, INT>"
 def merge(spark, tmp_path):
     """Merges batches into one table; what is in it afterwards, by key, read without Spark."""
     table = Table("people", str(tmp_path / "people"), by_path=True)
-    table.make(spark, spark.createDataFrame([], ROW).schema)
+    table.create(spark, spark.createDataFrame([], ROW).schema)
 
     def one(number, *rows):
         frame = spark.createDataFrame([(*row, {"a": 1}) for row in rows], ROW)
-        delta_merge.upsert(frame, table, keys=["region", "id"], sequence="seq", stamp=TransactionId("a query", number))
-        delta = DeltaTable(table.place)
+        delta_merge.upsert(
+            frame, table, keys=["region", "id"], sequence="seq", transaction=TransactionId("a query", number)
+        )
+        delta = DeltaTable(table.location)
         kept = {(r["region"], r["id"]): (r["seq"], r["name"]) for r in delta.to_pyarrow_table().to_pylist()}
         assert len(kept) == len(delta.to_pyarrow_table())
         return kept
 
-    one.version = lambda: DeltaTable(table.place).version()
+    one.version = lambda: DeltaTable(table.location).version()
     return one
 
 
@@ -80,8 +82,8 @@ def test_columns_are_taken_by_their_whole_names(spark, tmp_path):
     for batch, (by, name) in enumerate([(1, "old"), (2, "new")]):
         rows = spark.createDataFrame([("a", by, name, 7)], "`who.id` STRING, `the.by` INT, name STRING, _rank INT")
         stamp = TransactionId("a query", batch)
-        delta_merge.upsert(rows, table, keys=["who.id"], sequence="the.by", stamp=stamp)
-    (kept,) = DeltaTable(table.place).to_pyarrow_table().to_pylist()
+        delta_merge.upsert(rows, table, keys=["who.id"], sequence="the.by", transaction=stamp)
+    (kept,) = DeltaTable(table.location).to_pyarrow_table().to_pylist()
     assert kept == {"who.id": "a", "the.by": 2, "name": "new", "_rank": 7}
 
 
@@ -96,7 +98,7 @@ def test_of_equally_new_rows_the_same_one_stays_in_any_order(spark):
 
 def test_the_session_is_as_before(spark, merge):
     with pytest.raises(Exception, match="nonsense"):  # noqa: SIM117
-        with TransactionId("a query", 7).on(spark):
+        with TransactionId("a query", 7).in_session(spark):
             assert spark.conf.get("spark.databricks.delta.write.txnVersion") == "7"
             spark.sql("SELECT nonsense")
     assert spark.conf.get("spark.databricks.delta.write.txnVersion", None) is None

@@ -44,7 +44,7 @@ def refused(run, step):
 def test_a_batch_repeated_after_a_crash_is_in_each_table_once(flow, monkeypatch, log_can_be_asked):
     """With state and without: crashed after all writes, before the quarantine's, and in a batch without bad rows."""
     if not log_can_be_asked:  # as on Databricks
-        monkeypatch.setattr(Table, "has_seen", lambda *given: None)
+        monkeypatch.setattr(Table, "has_batch", lambda *given: None)
         monkeypatch.setattr(batch_writer, "OBSERVATION_LIMIT_S", 0.5)
     flow.steps(f"""
         stateful:
@@ -447,7 +447,7 @@ def test_changes_that_are_counted_are_no_copy(flow):
 def test_checkpoints_older_than_their_table_write_no_row_twice(flow, monkeypatch, writes, log_can_be_asked):
     """Several batches are repeated, each with a bad row; stock Spark and Delta give the same good rows."""
     if not log_can_be_asked:
-        monkeypatch.setattr(Table, "has_seen", lambda *given: None)
+        monkeypatch.setattr(Table, "has_batch", lambda *given: None)
         monkeypatch.setattr(batch_writer, "OBSERVATION_LIMIT_S", 0.5)
     flow.steps(f"""
         land:

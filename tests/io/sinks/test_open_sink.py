@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable
 
 from headrace.config.models import Environment, LocalEngine, Sink, Step, Tables
-from headrace.io.sinks import open_sink
+from headrace.io.sinks import open_sink, table_sink
 
 LINES = "{layer: bronze, reads: {lines: {source: lines}}"
 
@@ -71,9 +71,9 @@ def test_tables_are_made_as_far_as_they_are_needed(spark, tmp_path):
     writes = [Sink(table="clustered", cluster_by=["n"]), Sink(table="plain"), Sink(console=True)]
     step = Step(name="s", layer="bronze", reads={}, writes=writes)
     schema = spark.createDataFrame([], "n INT").schema
-    open_sink.create_tables(spark, step, environment, schema, has_verdicts=False, only_needed=True)
+    table_sink.create_tables(spark, step, environment, schema, with_quarantine=False, only_needed=True)
     assert {file.name for file in tmp_path.iterdir()} == {"clustered"}
-    open_sink.create_tables(spark, step, environment, schema, has_verdicts=True)
+    table_sink.create_tables(spark, step, environment, schema, with_quarantine=True)
     assert {file.name for file in tmp_path.iterdir()} == {"clustered", "plain", "clustered_quarantine"}
     columns = [field.name for field in DeltaTable(str(tmp_path / "clustered_quarantine")).schema().fields]
     assert columns == ["raw", "reasons", "position", "step", "batch", "quarantined_at"]

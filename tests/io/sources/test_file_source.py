@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from flows import Flow
 from headrace.config.models import Environment, FileSource, LocalEngine, Read, Tables
 from headrace.expectations import verdict
-from headrace.io.sources import open_input
+from headrace.io.sources import file_source, open_input
 from headrace.spark.columns import quote_name
 
 ROWS = [("Jürgen", 1), ("b", 2)]
@@ -265,4 +265,4 @@ def test_an_encoding_of_the_users_own_choice(flow):
 def test_an_inferred_schema_has_no_column_of_malformed_records(spark, tmp_path):
     (tmp_path / "1").write_bytes(ONE["json"].encode("latin-1") + b"{\n")
     source = FileSource(kind="files", format="json", path=str(tmp_path), options={"encoding": "ISO-8859-1"})
-    assert open_input.inferred(spark, source).names == ["id", "n"]
+    assert file_source.inferred_schema(spark, source).names == ["id", "n"]

@@ -29,7 +29,7 @@ from headrace.config.models import (
 )
 from headrace.errors import ConfigurationError, DataError
 from headrace.expectations import verdict
-from headrace.io.sources import open_input
+from headrace.io.sources import file_source, open_input
 from headrace.runtime import failures
 from headrace.spark.columns import quote_name
 
@@ -242,13 +242,13 @@ def refused(rows):
 def test_a_format_comes_in(arrived, name):
     rows, case = arrived[0][name], CASES[name]
     assert sorted(good(rows), key=str) == sorted(case.wanted, key=str)
-    assert {raw: said["refused"] for raw, said in refused(rows).items()} == case.quarantined
+    assert {raw: said["quarantined"] for raw, said in refused(rows).items()} == case.quarantined
 
 
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
 def test_a_malformed_line_is_refused_with_the_line_as_it_was(arrived, line):
     said = refused(arrived[0]["malformed"])[line]
-    assert (said["bad"], said["refused"]) == (True, ["malformed"])
+    assert (said["bad"], said["quarantined"]) == (True, ["malformed"])
     assert said["position"].endswith("/malformed/1.json")
 
 
@@ -325,7 +325,7 @@ def test_a_header_with_other_names_stops_the_step_and_is_named(spark, tmp_path):
 
 def test_a_name_that_spark_reads_twice_stops_the_step_and_is_named(spark, tmp_path, monkeypatch):
     """On the local engine `headrace.LocalFiles` reads such files once; elsewhere Spark doubles rows of other files."""
-    monkeypatch.setattr(open_input.janino, "LOCAL_FILES", "another.FileSystem")
+    monkeypatch.setattr(file_source.java_compiler, "LOCAL_FILES", "another.FileSystem")
     for name in ("report[1]", "report1"):
         (tmp_path / f"{name}.json").write_text(json.dumps({"id": name, "n": 1}))
 
@@ -349,7 +349,7 @@ def test_a_tables_options_that_cannot_be_are_named(spark, tmp_path):
     spark.range(1).write.format("delta").save(str(tmp_path / "orders"))
     with pytest.raises(DataError, match="table 'orders' cannot be read") as error:
         open_input.open_input(spark, Read(table="orders", static=True, options={"versionAsOf": 99}), env)
-    assert error.value.problems[0].fix == "mend the input's options"
+    assert error.value.problems[0].fix == "correct the input's options"
 
 
 def test_rate_gives_numbered_rows(spark):
