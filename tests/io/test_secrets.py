@@ -1,4 +1,4 @@
-"""Secrets are fetched at the last moment, and become logins."""
+"""Secrets are fetched when a run starts, and become Kafka logins."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from headrace.io import secrets
 PASSWORD = Secret(secret="shop/kafka-password")
 
 
-def test_text_is_itself_and_a_secret_is_a_variable(monkeypatch):
+def test_plain_text_is_returned_and_a_secret_is_read_from_its_variable(monkeypatch):
     monkeypatch.setenv("HEADRACE_SECRET_SHOP_KAFKA_PASSWORD", "hush")
     assert secrets.fetch("plain") == "plain"
     assert secrets.fetch(PASSWORD) == "hush"
 
 
-def test_a_secret_that_is_not_there_is_named_with_its_variable(monkeypatch, golden):
+def test_missing_secret_is_an_error_that_names_its_variable(monkeypatch, golden):
     monkeypatch.delenv("HEADRACE_SECRET_SHOP_KAFKA_PASSWORD", raising=False)
     with pytest.raises(SetupError) as error:
         secrets.fetch(PASSWORD)
     golden("secrets/missing", str(error.value))
 
 
-def test_on_databricks_a_secret_comes_from_its_scope(monkeypatch):
-    """There is no Databricks here: its `dbutils` is stood in for, as its documentation describes it."""
-    given = ModuleType("pyspark.dbutils")
+def test_on_databricks_a_secret_is_read_from_its_scope(monkeypatch):
+    """The stub of `dbutils` follows the documentation of Databricks."""
+    dbutils = ModuleType("pyspark.dbutils")
     scopes = SimpleNamespace(get=lambda scope, key: f"{key} of {scope}")
-    given.DBUtils = lambda spark: SimpleNamespace(secrets=scopes)
-    monkeypatch.setitem(sys.modules, "pyspark.dbutils", given)
+    dbutils.DBUtils = lambda spark: SimpleNamespace(secrets=scopes)
+    monkeypatch.setitem(sys.modules, "pyspark.dbutils", dbutils)
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
     assert secrets.fetch(PASSWORD) == "kafka-password of shop"
     login = secrets.kafka_options(Security(mechanism="SCRAM-SHA-512", username="ann", password=PASSWORD))
@@ -47,7 +47,7 @@ def test_on_databricks_a_secret_comes_from_its_scope(monkeypatch):
         ("SCRAM-SHA-512", False, "scram.ScramLoginModule", "SASL_PLAINTEXT"),
     ],
 )
-def test_a_login_quotes_what_it_is_given(monkeypatch, mechanism, tls, module, protocol):
+def test_login_quotes_user_and_password(monkeypatch, mechanism, tls, module, protocol):
     monkeypatch.setenv("HEADRACE_SECRET_SHOP_KAFKA_PASSWORD", 'a"b\\c;d')
     security = Security(mechanism=mechanism, username="ann", password=PASSWORD, tls=tls)
     assert secrets.kafka_options(security) == {
@@ -58,5 +58,5 @@ def test_a_login_quotes_what_it_is_given(monkeypatch, mechanism, tls, module, pr
     }
 
 
-def test_no_security_needs_no_options():
+def test_without_security_there_are_no_options():
     assert secrets.kafka_options(None) == {}

@@ -1,12 +1,10 @@
-"""Watermarks: set by the configuration only, never inherited through a table; growing state is warned of."""
+"""Watermarks are set by the configuration only, never inherited through a table; growing state causes warnings."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
-from dataclasses import asdict
 
 import pytest
 from pyspark.sql import functions as F
@@ -15,8 +13,6 @@ from headrace.config.models import Step
 from headrace.errors import ConfigurationError
 from headrace.io.watermarks import METADATA_KEY, missing_watermark, without_watermark
 from headrace.runtime import runner
-from headrace.runtime.events import Event, events_file
-from headrace.runtime.run_status import status_of
 
 SCHEMA = 'schema: "id STRING, at TIMESTAMP"'
 LAND = f"""
@@ -51,7 +47,7 @@ def marked_columns(schema):
     return re.findall(METADATA_KEY, schema.json())
 
 
-def test_no_watermark_is_inherited_through_a_table_that_a_step_writes(flow):
+def test_watermark_is_not_inherited_through_a_table_that_a_step_writes(flow):
     feed(flow, 0, 1, 30)
     flow.steps(LAND)
     flow.run()
@@ -65,15 +61,15 @@ def test_no_watermark_is_inherited_through_a_table_that_a_step_writes(flow):
     assert problem.where == "conf/pipelines/flow.yml:13"
 
 
-def test_a_table_that_carries_a_watermark_already_is_read_as_one_without(flow):
-    """Stock Spark, given the same table, starts this query and never emits a row."""
+def test_table_with_an_inherited_watermark_is_read_as_one_without(flow):
+    """With the same table, stock Spark starts this query and never emits a row."""
     path = str(flow.directory / "tables" / "landed")
     feed(flow, 0, 1, 30)
     rows = flow.spark.readStream.schema("id STRING, at TIMESTAMP").json(str(flow.directory / "data" / "rows"))
     stock = rows.withWatermark("at", "1 minute").writeStream.format("delta").trigger(availableNow=True)
     stock.option("checkpointLocation", str(flow.directory / "stock")).start(path).awaitTermination()
     table = flow.spark.read.format("delta").load(path)
-    assert marked_columns(table.schema) == [METADATA_KEY]  # what an earlier version wrote
+    assert marked_columns(table.schema) == [METADATA_KEY]  # as written by stock Spark
 
     flow.steps(LAND + COUNT.format(watermark=""))
     with pytest.raises(ConfigurationError, match="without watermark"):
@@ -84,7 +80,7 @@ def test_a_table_that_carries_a_watermark_already_is_read_as_one_without(flow):
     assert minutes(flow) == sorted((minute, rows) for minute, rows in by_minute.items() if minute < 29)
 
 
-def test_other_metadata_stays(spark):
+def test_other_metadata_is_kept(spark):
     rows = spark.createDataFrame([("a", None)], "id STRING, at TIMESTAMP")
     rows = rows.select(
         F.col("id").alias("id", metadata={"comment": "the key"}),
@@ -105,24 +101,24 @@ def test_other_metadata_stays(spark):
     assert without_watermark(clean) is clean
 
 
-def with_time_kept(rows):
+def with_nested_time(rows):
     return rows.select("id", F.struct("at").alias("event"), F.window("at", "1 minute").alias("window"))
 
 
-def test_the_watermark_of_a_nested_column_is_not_written_either(flow):
+def test_watermark_of_a_nested_column_is_not_written_either(flow):
     feed(flow, 0)
     flow.steps(f"""
         land:
           layer: bronze
           reads: {{rows: {{source: rows, {SCHEMA}, watermark: {{column: at, delay: 1 minute}}}}}}
-          transform: {__name__}:with_time_kept
+          transform: {__name__}:with_nested_time
           row_wise: true
           writes: {{table: landed}}
         """)
     flow.run()
     table = flow.spark.read.format("delta").load(str(flow.directory / "tables" / "landed"))
     assert marked_columns(table.schema) == []
-    # Delta keeps what marks a window: window_time asks for it.
+    # The metadata of a window is kept: window_time needs it.
     assert [str(row["t"]) for row in table.select(F.window_time("window").alias("t")).collect()] != []
 
 
@@ -156,7 +152,7 @@ def joined(rows, others):
         ("first_of_id", "append", "dropDuplicates without the watermark's column among its columns keeps every key"),
     ],
 )
-def test_a_state_that_grows_for_ever_is_warned_of(flow, transform, output, warning):
+def test_state_that_grows_for_ever_causes_a_warning(flow, transform, output, warning):
     feed(flow, 0)
     flow.source("raw", "text")
     flow.steps(f"""
@@ -168,11 +164,11 @@ def test_a_state_that_grows_for_ever_is_warned_of(flow, transform, output, warni
           output: {output}
           writes: {{table: counted, mode: {"replace" if output == "update" else "append"}}}
         """)
-    wanted = [] if warning is None else [f"step 'count': the state grows for ever: {warning}"]
-    assert runner.check_pipelines(flow.spark, flow.bundle()) == wanted
+    expected = [] if warning is None else [f"step 'count': the state grows for ever: {warning}"]
+    assert runner.check_pipelines(flow.spark, flow.bundle()) == expected
 
 
-def test_warnings_are_shown_when_a_run_starts(flow):
+def test_warnings_are_recorded_when_a_run_starts(flow):
     feed(flow, 0)
     flow.steps(f"""
         land: {{layer: bronze, reads: {{rows: {{source: rows, {SCHEMA}}}}}, writes: {{table: landed}}}}
@@ -187,7 +183,7 @@ def test_warnings_are_shown_when_a_run_starts(flow):
     assert warnings == [("join", "the state grows for ever: a join of two streams without a watermark keeps every row")]
 
 
-def test_the_fix_names_the_column_of_the_window_and_every_input_that_lacks_a_watermark(spark):
+def test_fix_names_the_column_of_the_window_and_each_input_without_a_watermark(spark):
     rows = spark.readStream.format("rate").load()
     rows = rows.select("value", F.col("timestamp").alias("made_at"), F.col("timestamp").alias("at"))
     step = Step(
@@ -208,7 +204,7 @@ def test_the_fix_names_the_column_of_the_window_and_every_input_that_lacks_a_wat
     assert "column: at" in missing_watermark(step.model_copy(update={"with_": {"time": "at"}}), inputs, "")
 
 
-def test_the_fix_for_a_group_without_the_watermarks_column_names_it(flow):
+def test_fix_for_grouping_without_the_watermarks_column_names_that_column(flow):
     feed(flow, 0)
     flow.steps(f"""
         land: {{layer: bronze, reads: {{rows: {{source: rows, {SCHEMA}}}}}, writes: {{table: landed}}}}
@@ -223,20 +219,12 @@ def test_the_fix_for_a_group_without_the_watermarks_column_names_it(flow):
     assert error.value.problems[0].fix.startswith("group or join by the watermark's column ('at')")
 
 
-def test_warnings_do_not_hide_a_failed_step(tmp_path):
-    events = [Event("step failed", "1", "p", "r", 1, "s", message="broken"), Event("warning", "2", "p", "r", 1, "s")]
-    file = events_file(tmp_path, "p")
-    file.parent.mkdir()
-    file.write_text("".join(json.dumps(asdict(event)) + "\n" for event in events))
-    assert status_of(tmp_path, "p", ["s"]).steps[0].failure == "broken"
-
-
 # ── State that expires ────────────────────────────────────────────────────────────────────────────────
 
 DEDUPLICATED = LAND.replace("delay: 1 minute", "delay: 10 minutes")
 
 
-def arrive(flow, **times):
+def feed_at(flow, **times):
     flow.feed("rows", *({"id": name, "at": f"2026-01-01T{time}:00Z"} for name, time in times.items()))
 
 
@@ -245,7 +233,7 @@ def landed(flow):
 
 
 def by_stock_spark(flow, output):
-    """The same query in plain PySpark, with its own defaults."""
+    """Run the same query in plain PySpark, with its own defaults. Return its rows."""
     rows = flow.spark.readStream.schema("id STRING, at TIMESTAMP").json(str(flow.directory / "data" / "rows"))
     rows = rows.withWatermark("at", "10 minutes").dropDuplicatesWithinWatermark(["id"])
     writer = rows.writeStream.format("parquet").trigger(availableNow=True)
@@ -253,23 +241,23 @@ def by_stock_spark(flow, output):
     return sorted((row["id"], f"{row['at']:%H:%M}") for row in flow.spark.read.parquet(str(output)).collect())
 
 
-def test_a_key_has_expired_when_the_next_run_begins(flow):
+def test_keys_expire_between_two_runs(flow):
     flow.source("rows")
     flow.steps(DEDUPLICATED)
     stock = flow.directory / "stock"
-    arrive(flow, x="00:00", y="01:40")
+    feed_at(flow, x="00:00", y="01:40")
     flow.run()
     by_stock_spark(flow, stock)
-    arrive(flow, x="01:41", y="01:45")
+    feed_at(flow, x="01:41", y="01:45")
     flow.run()
     assert landed(flow) == by_stock_spark(flow, stock) == [("x", "00:00"), ("x", "01:41"), ("y", "01:40")]
 
 
-def test_a_key_has_expired_in_a_run_that_follows(flow):
-    """The second file comes after a round that found nothing new."""
+def test_keys_expire_in_a_run_that_follows(flow):
+    """The second file arrives after a round without new rows."""
     flow.source("rows")
     flow.steps(DEDUPLICATED)
-    arrive(flow, x="00:00", y="01:40")
+    feed_at(flow, x="00:00", y="01:40")
     batches = []
 
     def watch(event):
@@ -277,7 +265,7 @@ def test_a_key_has_expired_in_a_run_that_follows(flow):
             return
         batches.append(event.rows)
         if batches[-1] == 0 and sum(batches) == 2:
-            arrive(flow, x="01:41", y="01:45")
+            feed_at(flow, x="01:41", y="01:45")
         elif batches[-1] and sum(batches) == 4:
             os.kill(os.getpid(), signal.SIGTERM)
 

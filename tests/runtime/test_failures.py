@@ -1,4 +1,4 @@
-"""Failures as a user reads them: real ones, each told in one line."""
+"""Failures as a user reads them: real ones, with the cause of each in one line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ STEPS = "".join(
 )
 
 
-def test_each_failure_is_one_line_with_its_cause_and_the_others_go_on(flow, golden):
+def test_each_failure_is_one_line_with_its_cause_and_the_other_steps_continue(flow, golden):
     flow.source("lines", "text")
     flow.feed("lines", "two", "three")
     flow.steps(STEPS)
@@ -65,8 +65,8 @@ def test_each_failure_is_one_line_with_its_cause_and_the_others_go_on(flow, gold
         file.unlink()
     with pytest.raises(StepError) as error:
         flow.run()
-    told = str(error.value).replace(str(flow.directory), "HERE").replace(__name__, "module")
-    golden("failures/all", re.sub(r"part-[\w.-]+", "part", told))
+    text = str(error.value).replace(str(flow.directory), "HERE").replace(__name__, "module")
+    golden("failures/all", re.sub(r"part-[\w.-]+", "part", text))
     assert all("\n" not in problem.message for problem in error.value.problems)
     events = list(read_events(flow.bundle().directory, "flow"))
     failed = [(event.step, event.message) for event in events if event.what == "step failed"]
@@ -76,7 +76,7 @@ def test_each_failure_is_one_line_with_its_cause_and_the_others_go_on(flow, gold
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "cause"),
     [
         ("", "no reason given"),
         ("Job aborted due to stage failure", "Job aborted due to stage failure"),
@@ -84,15 +84,15 @@ def test_each_failure_is_one_line_with_its_cause_and_the_others_go_on(flow, gold
             "Job aborted\norg.x.Failure\n\tat x.y(Z.java:1)\nCaused by: java.io.IOException: no space left",
             "no space left",
         ),
-        ("Traceback (most recent call last):\n  File x\nmodule.OddError: what it says", "OddError: what it says"),
-        ("Traceback\npyspark.errors.SparkRuntimeError: [USER_RAISED] so it is", "so it is"),
+        ("Traceback (most recent call last):\n  File x\nmodule.OddError: its message", "OddError: its message"),
+        ("Traceback\npyspark.errors.SparkRuntimeError: [USER_RAISED] its message", "its message"),
     ],
 )
-def test_the_deepest_cause_that_says_something(text, said):
-    assert failures.root_cause(text) == said
+def test_root_cause_is_the_deepest_one_with_a_message(text, cause):
+    assert failures.root_cause(text) == cause
 
 
-def test_offsets_say_where_the_batch_was():
+def test_location_of_a_failure_has_the_offsets_of_the_batch():
     offsets = json.dumps({"Source[x]": {"logOffset": 3}}), json.dumps({"Source[x]": {"logOffset": "4" * 300}})
     text = f"boom\nCurrent Committed Offsets: {offsets[0]}\nCurrent Available Offsets: {offsets[1]}\n\nCurrent State"
     step = Step(name="s", layer="bronze", reads={}, writes=[Sink(console=True)])
@@ -102,6 +102,6 @@ def test_offsets_say_where_the_batch_was():
     assert len(problem.where) < 300
 
 
-def test_an_interrupt_is_known():
+def test_interrupt_is_recognised():
     assert failures.is_interrupt("java.lang.InterruptedException: sleep")
     assert not failures.is_interrupt("java.io.IOException")

@@ -1,4 +1,4 @@
-"""A run that follows: who has something to do in a round, and that what comes goes through all steps."""
+"""Runs with --follow: which steps a round starts, and that new rows pass through all steps."""
 
 from __future__ import annotations
 
@@ -14,78 +14,76 @@ from headrace.runtime import follow_loop, runner
 from headrace.runtime.prepare import PreparedStep
 from headrace.runtime.supervisor import QuerySupervisor
 
-OURS, ALSO, OTHER = Read(table="ours"), Read(table="also"), Read(table="of_another_pipeline")
-STATIC = Read(table="also", static=True)
+OWN, ALSO_OWN, OTHER = Read(table="own"), Read(table="also_own"), Read(table="of_another_pipeline")
+STATIC = Read(table="also_own", static=True)
+LAND_AND_COPY = """
+land: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: landed}}
+copy: {layer: silver, reads: {lines: {table: landed}}, writes: {table: copied}}
+"""
 
 
 @pytest.mark.parametrize(
-    ("reads", "moved", "news"),
+    ("reads", "changed", "expected"),
     [
-        ([Read(source="files")], set(), True),  # nobody knows what has come from outside
+        ([Read(source="files")], set(), True),  # changes outside of the loop are unknown
         ([OTHER], set(), True),
-        ([OURS], set(), False),
-        ([OURS], {"ours"}, True),
-        ([OURS, ALSO], {"also"}, True),
-        ([OURS, STATIC], {"also"}, False),  # no row of it has come in
-        ([OURS, STATIC], {"ours"}, True),
+        ([OWN], set(), False),
+        ([OWN], {"own"}, True),
+        ([OWN, ALSO_OWN], {"also_own"}, True),
+        ([OWN, STATIC], {"also_own"}, False),  # a static table brings no rows
+        ([OWN, STATIC], {"own"}, True),
     ],
 )
-def test_a_step_has_news_when_one_of_its_streams_may_have_moved(reads, moved, news):
+def test_step_may_have_input_when_one_of_its_streams_may_have_changed(reads, changed, expected):
     step = Step(name="s", layer="silver", reads={f"r{at}": read for at, read in enumerate(reads)}, writes=[Sink()])
-    ready = PreparedStep(step, writer=None, schema=None, has_verdicts=False, native=True)
-    assert follow_loop.may_have_input(ready, {"ours", "also"}, moved) is news
+    prepared = PreparedStep(step, schema=None, has_verdicts=False, uses_spark_sink=True)
+    assert follow_loop.may_have_input(prepared, {"own", "also_own"}, changed) is expected
 
 
-def test_files_are_new_when_there_are_others_than_last_time():
+def test_fingerprints_that_differ_mean_new_input():
     assert follow_loop.has_changed([1], None)
     assert follow_loop.has_changed([2], [1])
     assert not follow_loop.has_changed([1], [1])
-    assert follow_loop.has_changed([None], [None])  # a table, or a place elsewhere: nobody knows
+    assert follow_loop.has_changed([None], [None])  # a table, or a directory elsewhere: unknown
 
 
-@pytest.mark.parametrize(("took", "waits"), [(0.001, 0.05), (0.01, 0.1), (0.2, 0.5)])
-def test_the_longer_a_look_takes_the_rarer_it_is(took, waits):
-    assert follow_loop.pause(after=took) == pytest.approx(waits)
+@pytest.mark.parametrize(("seconds", "expected"), [(0.001, 0.05), (0.01, 0.1), (0.2, 0.5)])
+def test_pause_grows_with_the_time_that_listing_takes(seconds, expected):
+    assert follow_loop.pause(after=seconds) == pytest.approx(expected)
 
 
-def test_a_step_is_started_once_for_what_has_come(flow, monkeypatch):
-    started, looks = [], []
-    run_to_end = QuerySupervisor.run_to_end
+def test_step_is_started_once_for_its_new_input(flow, monkeypatch):
+    started, pauses = [], []
+    run_once = QuerySupervisor.run_once
 
-    def noted(self, ready, lesser):
-        started.append(ready.step.name)
+    def record_start(self, step, defaults):
+        started.append(step.step.name)
         if len(started) > 8:
             os.kill(os.getpid(), signal.SIGTERM)
-        return run_to_end(self, ready, lesser)
+        return run_once(self, step, defaults)
 
     def pause(*, after):
-        looks.append(after)
-        if len(looks) == 1:
+        pauses.append(after)
+        if len(pauses) == 1:
             flow.feed("lines", "two")
         else:
             os.kill(os.getpid(), signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr(QuerySupervisor, "run_to_end", noted)
+    monkeypatch.setattr(QuerySupervisor, "run_once", record_start)
     monkeypatch.setattr(follow_loop, "pause", pause)
     flow.source("lines", "text")
     flow.feed("lines", "one")
-    flow.steps("""
-        land: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: landed}}
-        copy: {layer: silver, reads: {lines: {table: landed}}, writes: {table: copied}}
-        """)
+    flow.steps(LAND_AND_COPY)
     runner.run(flow.spark, flow.bundle(), "flow", follow=True)
-    assert started == ["land", "copy"] * 2  # the first round finds out
+    assert started == ["land", "copy"] * 2  # the first round starts all steps
     assert sorted(row["value"] for row in flow.read("copied")) == ["one", "two"]
 
 
-def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):
+def test_rows_that_arrive_while_a_run_follows_pass_through_all_steps(flow):
     flow.source("lines", "text")
     flow.feed("lines", "one")
-    flow.steps("""
-        land: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: landed}}
-        copy: {layer: silver, reads: {lines: {table: landed}}, writes: {table: copied}}
-        """)
+    flow.steps(LAND_AND_COPY)
     events = []
 
     def watch(event):
@@ -101,8 +99,8 @@ def test_what_comes_while_a_run_follows_goes_through_all_steps(flow):
     assert [(event.step, event.rows) for event in events if event.rows] == [("land", 1), ("copy", 1)] * 2
 
 
-def test_a_run_of_many_rounds_merges_the_files_that_it_writes(flow, monkeypatch):
-    monkeypatch.setattr(follow_loop, "MANY", 2)
+def test_long_run_compacts_the_files_that_it_writes(flow, monkeypatch):
+    monkeypatch.setattr(follow_loop, "COMPACT_AFTER_ROUNDS", 2)
     flow.source("lines", "text")
     flow.feed("lines", "0")
     flow.steps("""
@@ -115,7 +113,7 @@ def test_a_run_of_many_rounds_merges_the_files_that_it_writes(flow, monkeypatch)
         raw:
           layer: silver
           reads: {lines: {table: landed}}
-          writes: {table: rawest}
+          writes: {table: uncompacted}
           settings: {spark.databricks.delta.autoCompact.enabled: false}
         """)
 
@@ -126,21 +124,21 @@ def test_a_run_of_many_rounds_merges_the_files_that_it_writes(flow, monkeypatch)
             os.kill(os.getpid(), signal.SIGTERM)
 
     runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
-    landed, copied, rawest = (
+    landed, copied, uncompacted = (
         [entry["operation"] for entry in DeltaTable(str(flow.directory / "tables" / table)).history()[::-1]]
-        for table in ("landed", "copied", "rawest")
+        for table in ("landed", "copied", "uncompacted")
     )
     assert landed.count("OPTIMIZE") >= 2
-    assert "OPTIMIZE" not in landed[: follow_loop.COMPACT_AFTER_ROUNDS + 1]  # a short run merges nothing
-    assert copied.count("OPTIMIZE") == 1  # at first all that there is, then only many files
-    assert "OPTIMIZE" not in rawest
-    for table in ("landed", "copied", "rawest"):  # whoever reads on has each row once
+    assert "OPTIMIZE" not in landed[: follow_loop.COMPACT_AFTER_ROUNDS + 1]  # a short run compacts nothing
+    assert copied.count("OPTIMIZE") == 1  # first all files, later only many of them
+    assert "OPTIMIZE" not in uncompacted
+    for table in ("landed", "copied", "uncompacted"):  # readers of a compacted table get each row once
         assert sorted(row["value"] for row in flow.read(table)) == [str(number) for number in range(8)]
 
 
 @pytest.mark.parametrize(("store", "leaves"), [("HDFSBacked", True), ("RocksDB", False)])
-def test_a_step_leaves_the_rounds_when_its_state_is_large_and_read_whole(flow, monkeypatch, store, leaves):
-    monkeypatch.setattr(follow_loop, "LARGE_STATE", 0)
+def test_step_leaves_the_loop_when_each_start_would_load_its_large_state(flow, monkeypatch, store, leaves):
+    monkeypatch.setattr(follow_loop, "LARGE_STATE_ROWS", 0)
     flow.source("rows")
     flow.feed("rows", {"id": "a", "at": "1970-01-01T00:01:00Z"})
     provider = f"org.apache.spark.sql.execution.streaming.state.{store}StateStoreProvider"
@@ -155,26 +153,26 @@ def test_a_step_leaves_the_rounds_when_its_state_is_large_and_read_whole(flow, m
           settings: {{{follow_loop.STATE_STORE}: {provider}}}
         copy: {{layer: silver, reads: {{rows: {{table: landed}}}}, writes: {{table: copied}}}}
         """)
-    beside = []
+    continuous = []
     scratch = Path(flow.spark.conf.get("spark.local.dir"))
-    opened = set(scratch.glob("spark-*/StateStoreId*"))
+    before = set(scratch.glob("spark-*/StateStoreId*"))
 
     def watch(event):
         if event.step == "copy" and event.batch == 0:
             flow.feed("rows", {"id": "b", "at": "1970-01-01T00:01:00Z"})
         elif event.step == "copy" and event.batch == 1:
-            beside.extend(query.name for query in flow.spark.streams.active if query.name != "flow.copy")
+            continuous.extend(query.name for query in flow.spark.streams.active if query.name != "flow.copy")
             os.kill(os.getpid(), signal.SIGTERM)
 
     runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
-    assert beside == (["flow.land"] if leaves else [])
-    still = set(scratch.glob("spark-*/StateStoreId*")) - opened
-    assert len(still) <= 2  # those of the first run, which was no round: one for each partition
+    assert continuous == (["flow.land"] if leaves else [])
+    loaded = set(scratch.glob("spark-*/StateStoreId*")) - before
+    assert len(loaded) <= 2  # those of the first run, before the rounds: one for each partition
     assert sorted(row["id"] for row in flow.read("copied")) == ["a", "b"]
 
 
-def test_a_step_with_timers_goes_on_by_itself(flow):
-    """Nothing that comes in would wake it, once its timers are due."""
+def test_step_with_timers_runs_continuously(flow):
+    """No input would start it when its timers are due."""
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps("""
@@ -182,23 +180,23 @@ def test_a_step_with_timers_goes_on_by_itself(flow):
         count:
           layer: silver
           reads: {lines: {table: landed}}
-          transform: test_runner:counted
+          transform: runs:count_with_timers
           writes: {table: counts}
         """)
-    going = []
+    active = []
 
     def watch(event):
         if event.step == "count" and event.rows:
             flow.feed("lines", "two")
         elif event.step == "land" and event.batch == 1:
-            going.extend(query.name for query in flow.spark.streams.active if query.name != "flow.land")
+            active.extend(query.name for query in flow.spark.streams.active if query.name != "flow.land")
             os.kill(os.getpid(), signal.SIGTERM)
 
     runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
-    assert going == ["flow.count"]
+    assert active == ["flow.count"]
 
 
-def test_a_window_is_closed_in_its_round_whatever_has_come_elsewhere(flow):
+def test_window_is_closed_in_its_own_round_whatever_arrives_elsewhere(flow):
     flow.source("sales")
     flow.source("others", "text")
     flow.feed("sales", '{"at": "2026-03-01T12:00:10Z"}')
@@ -222,7 +220,7 @@ def test_a_window_is_closed_in_its_round_whatever_has_come_elsewhere(flow):
             landed.append(event)
             if len(landed) == 1:
                 flow.feed("sales", '{"at": "2026-03-01T12:01:30Z"}')
-            else:  # gold's turn of this round is still to come, and no sale will
+            else:  # step count is still to run in this round, and no more sales will arrive
                 flow.feed("others", "something")
         elif event.step == "other" and event.rows:
             os.kill(os.getpid(), signal.SIGTERM)

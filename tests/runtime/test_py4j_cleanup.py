@@ -1,4 +1,4 @@
-"""What many queries leave behind when they have ended: nothing that grows with their number."""
+"""The cleanup after many queries: threads and listeners do not grow with their number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from processes import wait_until
 
 @pytest.fixture
 def run_queries(spark, tmp_path):
-    """Runs so many queries with state, one after the other, each of which calls Python."""
+    """Run a number of queries with state, one after the other; each of them calls Python."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "lines.txt").write_text("a\nb\na\n")
     lines = spark.readStream.text(str(tmp_path / "in")).groupBy("value").count()
@@ -35,15 +35,15 @@ def run_queries(spark, tmp_path):
     return run
 
 
-def test_what_queries_leave_behind_goes(spark, run_queries):
+def test_threads_and_listeners_of_ended_queries_are_removed(spark, run_queries):
     run_queries(1)
-    leftovers = Py4jCleanup(spark)
-    threads, listeners = threading.active_count(), len(leftovers._listeners())
+    cleanup = Py4jCleanup(spark)
+    threads, listeners = threading.active_count(), len(cleanup._listeners())
     run_queries(3)
     assert threading.active_count() >= threads + 3
-    assert len(leftovers._listeners()) == listeners + 3
-    leftovers.clear()
-    assert len(leftovers._listeners()) == listeners
-    leftovers.clear()
+    assert len(cleanup._listeners()) == listeners + 3
+    cleanup.run()
+    assert len(cleanup._listeners()) == listeners
+    cleanup.run()
     wait_until(lambda: threading.active_count() <= threads, "the threads of the queries to end")
     assert run_queries(1) == [("a", 2), ("b", 1)]

@@ -1,4 +1,4 @@
-"""The state of a pipeline, told from what its runs have recorded."""
+"""The status of a pipeline, from the events of its runs."""
 
 from __future__ import annotations
 
@@ -7,68 +7,75 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
-import pytest
-
-from headrace.checkpoints import stop_request
-from headrace.config.load import load_bundle
-from headrace.errors import DataError, StepError
 from headrace.liveness import release
-from headrace.runtime import events
-from headrace.runtime.events import Event, events_file
-from headrace.runtime.recorder import Recorder
+from headrace.runtime import recorder as recorder_module
+from headrace.runtime.events import Event, events_file, read_events
+from headrace.runtime.recorder import RecordedStep, Recorder
 from headrace.runtime.run_status import status_of
-from headrace.runtime.stop_run import stop_run
 
 
-def record(directory, *whats):
+def record(directory, *events):
     recorder = Recorder(events_file(directory, "p"), "p", lambda event: None)
-    for what in whats:
-        recorder.record(*what)
+    for event in events:
+        recorder.record(*event)
 
 
-def test_a_pipeline_that_never_ran(tmp_path):
+def record_in_another_process(directory, *, number="os.getpid()", end):
+    """Record the start of a run in a process of its own, which then ends without recording its end."""
+    code = f"""
+import os
+from pathlib import Path
+from headrace.runtime.events import events_file
+from headrace.runtime.recorder import Recorder
+number = {number}
+os.getpid, own = lambda: number, os.getpid()
+Recorder(events_file(Path({str(directory)!r}), "p"), "p", lambda event: None).record("run started")
+{end}
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+
+
+def test_pipeline_that_never_ran(tmp_path):
     status = status_of(tmp_path, "p", ["s"])
     assert status.run == "never run"
     (step,) = status.steps
-    assert (step.step, step.batches, step.rows, step.at, step.watermark, step.behind) == ("s", 0, 0, "", None, None)
+    assert (step.step, step.batches, step.rows, step.at, step.watermark, step.lag) == ("s", 0, 0, "", None, {})
 
 
-def test_a_run_that_goes_on_for_long_is_still_known(tmp_path, monkeypatch):
-    """The oldest events go, but what is the last of the run and of each step."""
-    monkeypatch.setattr(events, "ROTATE_AT", 2500)
+def test_last_events_of_the_run_and_of_each_step_survive_rotation(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder_module, "ROTATE_AT_BYTES", 6_000)
     recorder = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
     recorder.record("run started")
-    (begun,) = events.read_events(tmp_path, "p")
+    (started,) = read_events(tmp_path, "p")
     report = {"runId": "r", "timestamp": "now", "numInputRows": 10, "sources": [], "stateOperators": []}
     for step in ("quiet", "busy"):
-        recorder.expect(f"p.{step}", step, str(tmp_path))
-    recorder.batch({**report, "name": "p.quiet", "batchId": 0})
+        recorder.add_query(f"p.{step}", RecordedStep(step, str(tmp_path), ()))
+    recorder.record_batch({**report, "name": "p.quiet", "batchId": 0})
     recorder.record("step failed", "broken", "no disk")
     for number in range(30):
-        recorder.batch({**report, "name": "p.busy", "batchId": number})
+        recorder.record_batch({**report, "name": "p.busy", "batchId": number})
     status = status_of(tmp_path, "p", ["quiet", "broken", "busy"])
-    assert (status.is_running, status.run) == (True, f"running since {begun.at}, process {os.getpid()}")
+    assert (status.is_running, status.run) == (True, f"running since {started.at}, process {os.getpid()}")
     quiet, broken, busy = status.steps
     assert (quiet.batches, quiet.rows, broken.failure) == (1, 10, "no disk")
     assert 0 < busy.batches < 30
-    assert status.since > begun.at
+    assert status.since > started.at
 
 
-def test_a_run_beside_one_that_has_ended_is_running(tmp_path):
-    beside = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
-    beside.say("run started")
-    other = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
-    other._run = "another"
-    other.say("run started")
-    other.say("run ended")
+def test_run_beside_one_that_has_ended_is_running(tmp_path):
+    first = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
+    first.record("run started")
+    second = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
+    second._run = "another"
+    second.record("run started")
+    second.record("run ended")
     assert status_of(tmp_path, "p", []).is_running
-    beside.say("run ended")
+    first.record("run ended")
     assert not status_of(tmp_path, "p", []).is_running
 
 
-def test_a_run_that_ended_and_what_its_steps_did(ran):
+def test_run_that_ended_with_the_totals_of_its_steps(ran):
     _, run = ran
     status = status_of(run.bundle.directory, "flow", ["land", "count", "new"])
     assert status.run == f"run ended at {run.events[-1].at}"
@@ -79,30 +86,22 @@ def test_a_run_that_ended_and_what_its_steps_did(ran):
     assert (new.batches, new.failure) == (0, "")
 
 
-def test_a_killed_run_is_told_from_another_process_of_its_number(tmp_path):
-    """As of a container, where each run is process 1; what it held shows that it is gone."""
-    code = f"""
-import os
-from pathlib import Path
-from headrace.progress import Recorder, events_file
-os.getpid = lambda: {os.getppid()}
-Recorder(events_file(Path({str(tmp_path)!r}), "p"), "p", lambda event: None).say("run started")
-os._exit(1)
-"""
-    subprocess.run([sys.executable, "-c", code], check=False)
+def test_killed_run_is_not_running_although_its_process_number_is_in_use(tmp_path):
+    """As in containers, where each run is process 1: the lock of the run shows that it died."""
+    record_in_another_process(tmp_path, number="os.getppid()", end="os._exit(1)")
     status = status_of(tmp_path, "p", [])
-    assert (status.is_running, "its process was killed" in status.run) == (False, True)
+    assert (status.is_running, "the process died" in status.run) == (False, True)
     record(tmp_path, ["run started"], ["run ended"])
     assert not status_of(tmp_path, "p", []).is_running
 
 
-def test_a_run_that_goes_on(tmp_path):
+def test_active_run_has_its_process_and_start(tmp_path):
     record(tmp_path, ["run started"])
     assert status_of(tmp_path, "p", []).run.endswith(f", process {os.getpid()}")
     assert status_of(tmp_path, "p", []).run.startswith("running since ")
 
 
-def test_a_run_that_failed_says_why_and_which_step(tmp_path):
+def test_failed_run_has_its_cause_and_the_failed_step(tmp_path):
     record(tmp_path, ["run started"], ["step failed", "s", "no more disk"], ["run failed", "", "step 's' failed"])
     status = status_of(tmp_path, "p", ["s", "other"])
     assert status.run.startswith("run failed at ")
@@ -115,51 +114,24 @@ def test_a_run_that_failed_says_why_and_which_step(tmp_path):
     assert (step.failure, step.rows, step.dropped, step.warned) == ("", 2, {"not_null id": 1}, {"rule ok": 2})
 
 
-def test_a_run_whose_process_was_killed(tmp_path):
-    code = f"""
-import os
-from pathlib import Path
-from headrace.progress import Recorder, events_file
-Recorder(events_file(Path({str(tmp_path)!r}), "p"), "p", lambda event: None).say("run started")
-os.kill(os.getpid(), 9)
-"""
-    subprocess.run([sys.executable, "-c", code], check=False)
-    said = status_of(tmp_path, "p", []).run
-    assert said.startswith("ended without a word after ")
-    assert said.endswith(": its process was killed")
+def test_warning_does_not_hide_a_failed_step(tmp_path):
+    events = [Event("step failed", "1", "p", "r", 1, "s", message="broken"), Event("warning", "2", "p", "r", 1, "s")]
+    file = events_file(tmp_path, "p")
+    file.parent.mkdir()
+    file.write_text("".join(json.dumps(asdict(event)) + "\n" for event in events))
+    assert status_of(tmp_path, "p", ["s"]).steps[0].failure == "broken"
 
 
-def test_a_process_of_somebody_else_counts_as_running(tmp_path, monkeypatch):
-    """Where a file system has no locks, so that there is no file."""
+def test_killed_run_is_reported_as_died(tmp_path):
+    record_in_another_process(tmp_path, end="os.kill(own, 9)")
+    assert status_of(tmp_path, "p", []).run.startswith("the process died; the run had started at ")
+
+
+def test_process_of_another_user_counts_as_running(tmp_path, monkeypatch):
+    """On a file system without locks, a run has no lock file, and the number of its process decides."""
     monkeypatch.setattr("os.getpid", lambda: 1)
     record(tmp_path, ["run started"])
     for file in (tmp_path / "events").glob("*.alive"):
         release(file)
     monkeypatch.setattr("os.kill", lambda process, number: (_ for _ in ()).throw(PermissionError))
     assert status_of(tmp_path, "p", []).run.endswith(", process 1")
-
-
-def test_a_run_that_does_not_stop_in_time_is_told_and_keeps_the_request(write_bundle):
-    bundle = load_bundle(write_bundle({}))
-    record(bundle.directory, ["run started"])  # by this process, which watches for no request
-    said = []
-    with pytest.raises(StepError, match="pipeline 'p' has not stopped within 0 seconds: running since"):
-        stop_run(bundle, "p", within=0, say=said.append)
-    assert said == ["pipeline p: asked to stop at its batches' end …"]
-    assert Path(stop_request.request_file(bundle.environment, "p")).exists()
-
-
-def test_a_run_with_checkpoints_in_an_object_store_is_stopped_by_a_signal(write_bundle):
-    local = "engine: {kind: local}\ntables: {root: tables}\ncheckpoints: s3://b/c\nsources: {ticks: {kind: rate}}\n"
-    bundle = load_bundle(write_bundle({"conf/local.yml": local}))
-    record(bundle.directory, ["run started"])
-    with pytest.raises(DataError, match="pipeline 'p' cannot be asked to stop: running since") as error:
-        stop_run(bundle, "p", within=0, say=print)
-    assert "SIGTERM" in error.value.problems[0].fix
-
-
-def test_a_pipeline_that_does_not_run_cannot_be_stopped(write_bundle):
-    bundle = load_bundle(write_bundle({}))
-    with pytest.raises(DataError, match="pipeline 'p' is not running in environment 'local': never run"):
-        stop_run(bundle, "p", within=0, say=print)
-    assert not Path(stop_request.request_file(bundle.environment, "p")).exists()

@@ -24,6 +24,7 @@ MARKED = re.compile(r"-T\d+ms")  # how plans print a column that has a watermark
 WINDOWED = re.compile(r"precisetimestampconversion\((?:\w+\()?(\w+)#")  # how they print the time of a window
 EXAMPLE_DELAY = "10 minutes"
 EVENT_TIME_METRICS = "headrace_event_time_"  # followed by the name of the input
+ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"  # of the event times that Spark reports itself
 
 
 def without_watermark(frame: DataFrame) -> DataFrame:
@@ -54,8 +55,11 @@ def observe_event_times(inputs: Mapping[str, DataFrame], step: Step) -> dict[str
         return dict(inputs)
     observed = dict(inputs)
     for name, column in columns.items():
-        times = [F.min(column).cast("string").alias("oldest"), F.max(column).cast("string").alias("newest")]
-        observed[name] = inputs[name].observe(EVENT_TIME_METRICS + name, *times)
+        is_window = inputs[name].select(column).schema.fields[0].dataType.typeName() == "struct"
+        time = f"{column}.end" if is_window else column
+        ends = {"oldest": F.min(time), "newest": F.max(time)}
+        texts = [F.date_format(end, ISO_FORMAT).alias(key) for key, end in ends.items()]
+        observed[name] = inputs[name].observe(EVENT_TIME_METRICS + name, *texts)
     return observed
 
 

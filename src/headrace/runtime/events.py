@@ -120,4 +120,5 @@ def _event(record: dict[str, Any]) -> Event:
         record["lag"] = {} if behind is None else {"": behind}
         if record["what"] == "events set aside":
             record["what"] = LOG_ROTATED
+    record["sources"] = tuple(record.get("sources", ()))  # JSON has lists only
     return Event(**{key: value for key, value in record.items() if key in FIELDS})

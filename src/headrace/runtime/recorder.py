@@ -1,4 +1,4 @@
-"""Record the batch reports of Spark as events: one JSON line each, and a call for whoever watches the run."""
+"""Record the batch reports of Spark as events: one JSON line each, and a call of the function that watches the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROTATE_AT_BYTES = 16 << 20  # then the file is renamed, and the one renamed before is deleted
 END_LIMIT_S = 10.0  # for Spark to report a query's end, once it has ended
-NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # how Spark reports that there is none yet
+NO_TIME = "1970-01-01T00:00:00.000Z"  # how Spark reports that there is no watermark yet, or no event time in a row
 GROUPING_OPERATORS = ("stateStoreSave", "sessionWindowStateStoreSave")  # they count groups, not rows, as late
 
 
@@ -183,7 +183,7 @@ def _batch_fields(report: dict[str, Any], step: RecordedStep, counts: BatchCount
         "rows_per_second": round((report.get("processedRowsPerSecond") or 0.0) / input_passes, 1),
         "sources": tuple(_source(*pair, input_passes) for pair in zip(report["sources"], lags, strict=True)),
         "lag": total_lag(lags),
-        "watermark": None if watermark == NO_WATERMARK else watermark,
+        "watermark": None if watermark == NO_TIME else watermark,
         "event_time": _event_times(report, step),
         "late": state_total(lambda operator: operator["numRowsDroppedByWatermark"], late),
         "late_unit": ("groups" if are_groups else "rows") if late else "",
@@ -209,9 +209,10 @@ def _source(source: Mapping[str, Any], lag: Lag | None, passes: int) -> dict[str
 
 
 def _event_times(report: Mapping[str, Any], step: RecordedStep) -> dict[str, dict[str, str]]:
-    """Return the oldest and newest event time of each input with a watermark.
+    """Return the oldest and newest event time of each input with a watermark, as far as they are known.
 
-    With several of them, Spark's own `eventTime` shows one (4.2.0); then metrics of our own are observed.
+    With several of them, Spark's own `eventTime` shows one (4.2.0); then metrics of our own are observed. With one, the
+    oldest is unknown if a row has no event time, as no bad row has: Spark counts it as 1970 (4.2.0).
     """
     if len(step.watermarked) == 1:
         own = report.get("eventTime", {})
@@ -219,7 +220,8 @@ def _event_times(report: Mapping[str, Any], step: RecordedStep) -> dict[str, dic
     else:
         metrics = report.get("observedMetrics", {})
         times = {name: metrics.get(EVENT_TIME_METRICS + name, {}) for name in step.watermarked}
-    return {name: time for name, time in times.items() if time.get("oldest")}
+    known = {name: {key: at for key, at in ends.items() if at and at != NO_TIME} for name, ends in times.items()}
+    return {name: ends for name, ends in known.items() if ends}
 
 
 def _tables_written(report: Mapping[str, Any], step: RecordedStep) -> dict[str, dict[str, int]]:

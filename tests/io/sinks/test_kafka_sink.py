@@ -9,7 +9,7 @@ from headrace.errors import ConfigurationError
 from headrace.io.sinks import kafka_sink
 
 
-def test_a_topic_has_its_servers_and_login(monkeypatch):
+def test_writer_options_have_servers_login_and_the_topics_own_options(monkeypatch):
     monkeypatch.setenv("HEADRACE_SECRET_SHOP_PASSWORD", "hush")
     security = Security(mechanism="PLAIN", username="ann", password={"secret": "shop/password"})
     topic = Topic(servers="broker:9093", topic="orders-v2", security=security, options={"kafka.linger.ms": 5})
@@ -28,28 +28,28 @@ def test_a_topic_has_its_servers_and_login(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("columns", "sent"),
+    ("columns", "result"),
     [
-        ("'a' AS value", "a record as it is"),
-        ("'a' AS value, 'k' AS key", "a record as it is"),
-        ("'a' AS value, 2 AS count", '{"value":"a","count":2}'),  # word count
+        ("'a' AS value", "unchanged"),
+        ("'a' AS value, 'k' AS key", "unchanged"),
+        ("'a' AS value, 2 AS count", '{"value":"a","count":2}'),  # the columns of a word count
         ("'k' AS key, 2 AS count", '{"key":"k","count":2}'),
         (
             "'a' AS value, 'k' AS key, 2 AS count",
             "column 'count' would be lost: a Kafka record has only 'key', 'value'",
         ),
-        ("'a' AS value, 't' AS topic", "the sink sends to topic 'words', so column 'topic' would be lost"),
+        ("'a' AS value, 't' AS topic", "the sink sends to topic 'terms', so column 'topic' would be lost"),
     ],
 )
-def test_no_column_is_lost_on_the_way_to_a_topic(spark, columns, sent):
+def test_no_column_is_lost_in_a_topic(spark, columns, result):
     rows = spark.sql(f"SELECT {columns}")
-    if sent == "a record as it is":
-        kafka_sink.require_record_columns(rows, "words")
+    if result == "unchanged":
+        kafka_sink.require_record_columns(rows, "terms")
         assert kafka_sink.as_records(rows) is rows
-    elif sent.startswith("{"):
-        kafka_sink.require_record_columns(rows, "words")
-        assert [row.value for row in kafka_sink.as_records(rows).collect()] == [sent]
+    elif result.startswith("{"):
+        kafka_sink.require_record_columns(rows, "terms")
+        assert [row.value for row in kafka_sink.as_records(rows).collect()] == [result]
     else:
         with pytest.raises(ConfigurationError) as error:
-            kafka_sink.require_record_columns(rows, "words")
-        assert str(error.value).startswith(f"Error: {sent}")
+            kafka_sink.require_record_columns(rows, "terms")
+        assert str(error.value).startswith(f"Error: {result}")

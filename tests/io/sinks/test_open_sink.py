@@ -1,4 +1,4 @@
-"""Every kind of sink that one step can write alone, and the tables that are made for it."""
+"""Each kind of sink as the only sink of a step, and the choice between Spark's own sink and the batch writer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.io.sinks import open_sink
 LINES = "{layer: bronze, reads: {lines: {source: lines}}"
 
 
-def test_each_kind_of_sink_gets_the_rows(flow, capsys):
+def test_each_kind_of_sink_writes_the_rows(flow, capsys):
     flow.source("lines", "text")
     flow.feed("lines", "one", "two", file="day=1/a.txt")
     flow.steps(f"""
@@ -21,7 +21,7 @@ def test_each_kind_of_sink_gets_the_rows(flow, capsys):
         table: {LINES}, writes: {{table: lines, partition_by: [day]}}}}
         replaced: {LINES}, writes: {{table: last, mode: replace, cluster_by: [value]}}}}
         """)
-    assert {one.step.name: one.uses_spark_sink for one in flow.rehearse()} == {
+    assert {step.step.name: step.uses_spark_sink for step in flow.rehearse()} == {
         "memory": True,
         "folder": True,
         "console": True,
@@ -41,7 +41,7 @@ def test_each_kind_of_sink_gets_the_rows(flow, capsys):
 
 
 @pytest.mark.parametrize(
-    ("native", "keys", "judged"),
+    ("expected", "keys", "has_verdicts"),
     [
         (False, {"writes": [Sink(table="t")]}, False),
         (True, {"writes": [Sink(table="t")], "output": "complete"}, False),
@@ -53,27 +53,12 @@ def test_each_kind_of_sink_gets_the_rows(flow, capsys):
         (False, {"writes": [Sink(table="t")], "transform": "shop:f"}, False),
     ],
 )
-def test_sparks_own_sink_is_taken_where_it_suffices_and_is_not_slower(native, keys, judged):
+def test_sparks_own_sink_is_used_where_it_suffices_and_is_not_slower(expected, keys, has_verdicts):
     step = Step(name="s", layer="bronze", reads={}, **keys)
     environment = Environment(
         name="local", engine=LocalEngine(kind="local"), tables=Tables(root="t"), checkpoints="none"
     )
-    assert open_sink.uses_spark_sink(step, environment, has_verdicts=judged) is native
+    assert open_sink.uses_spark_sink(step, environment, has_verdicts=has_verdicts) is expected
     if step.writes[0].mode == "append" and len(step.writes) == 1 and not step.row_wise:
-        named = environment.model_copy(update={"tables": Tables(catalog="main", schema="shop")})
-        assert open_sink.uses_spark_sink(step, named, has_verdicts=judged) is not judged
-
-
-def test_tables_are_made_as_far_as_they_are_needed(spark, tmp_path):
-    environment = Environment(
-        name="local", engine=LocalEngine(kind="local"), tables=Tables(root=str(tmp_path)), checkpoints="none"
-    )
-    writes = [Sink(table="clustered", cluster_by=["n"]), Sink(table="plain"), Sink(console=True)]
-    step = Step(name="s", layer="bronze", reads={}, writes=writes)
-    schema = spark.createDataFrame([], "n INT").schema
-    open_sink.create_tables(spark, step, environment, schema, has_verdicts=False, only_needed=True)
-    assert {file.name for file in tmp_path.iterdir()} == {"clustered"}
-    open_sink.create_tables(spark, step, environment, schema, has_verdicts=True)
-    assert {file.name for file in tmp_path.iterdir()} == {"clustered", "plain", "clustered_quarantine"}
-    columns = [field.name for field in DeltaTable(str(tmp_path / "clustered_quarantine")).schema().fields]
-    assert columns == ["raw", "reasons", "position", "step", "batch", "quarantined_at"]
+        with_catalog = environment.model_copy(update={"tables": Tables(catalog="main", schema="shop")})
+        assert open_sink.uses_spark_sink(step, with_catalog, has_verdicts=has_verdicts) is not has_verdicts

@@ -37,9 +37,7 @@ class CommitLog:
                 lines = (self._directory / f"{version:020}.json").read_text(encoding="utf-8").splitlines()
             except OSError:
                 return None
-            transaction: dict[str, Any] = next(
-                (json.loads(line)["txn"] for line in lines if line.startswith('{"txn"')), {}
-            )
+            transaction = next(_actions("txn", lines), {})
             if (transaction.get("appId"), transaction.get("version")) == (application, batch):
                 self._last = version
                 return _commit(version, lines)
@@ -56,11 +54,8 @@ class CommitLog:
 
 
 def _commit(version: int, lines: list[str]) -> Commit:
-    added = [json.loads(line)["add"] for line in lines if line.startswith('{"add"')]
-    info: dict[str, Any] = next(
-        (json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"')), {}
-    )
-    metrics = info.get("operationMetrics", {})
+    added = list(_actions("add", lines))
+    metrics = next(_actions("commitInfo", lines), {}).get("operationMetrics", {})
     changes = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
     if any(key in metrics for key in changes):  # a merge: its files also hold rows that did not change
         rows = sum(int(metrics.get(key, 0)) for key in changes)

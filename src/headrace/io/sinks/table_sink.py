@@ -98,7 +98,7 @@ def require_target_columns(rows: DataFrame, step: Step, sink: Sink, environment:
 
 
 def require_change_columns(frame: DataFrame, step: Step) -> None:
-    """Raise ConfigurationError if a transform drops the columns that tell inserts, updates and deletes apart.
+    """Raise ConfigurationError if a transform drops the columns that distinguish inserts, updates and deletes.
 
     An aggregation of changes is not a copy of the table, and does not need them.
     """
