@@ -11,6 +11,7 @@ from crashes import MOMENTS, Crash, prepare_scenarios, run_case
 SEED, SAMPLE = 4, 6
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("index", [0, 1], ids=["first", "update"])
 def test_killed_deployment_converges_when_repeated(index, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("DATABRICKS_HOST", raising=False)

@@ -82,6 +82,7 @@ def order_ids(directory: Path) -> list[str]:
     return sorted(table["order_id"].to_pylist())
 
 
+@pytest.mark.full
 def test_release_is_promoted_from_one_cluster_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("COVERAGE")]:
         monkeypatch.delenv(name)  # the runs use the code of the release, not of this tree

@@ -135,6 +135,7 @@ def workspaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work
         yield Workspaces(bundle, tmp_path / "data", local_workspaces)
 
 
+@pytest.mark.full
 def test_release_is_deployed_promoted_changed_and_rolled_back_with_running_streams(workspaces: Workspaces) -> None:
     workspaces.add_data("dev", 0, 1)
     workspaces.headrace("deploy", "--env", "dev", "--yes")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from clusters import SETTINGS, standalone
 from processes import copy_bundle, headrace
 
 
+@pytest.mark.full
 def test_orders_pipeline_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=300, customers=20, files=3, pace=10)
     local = (bundle / "conf" / "local.yml").read_text()

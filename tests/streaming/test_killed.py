@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 import expected_tables
 from headrace.runtime.events import read_events
 from headrace.testing import run_pipeline
@@ -25,6 +27,7 @@ def batches(bundle: Path, step: str) -> int:
     return sum(event.what == "batch" and event.step == step for event in events)
 
 
+@pytest.mark.full
 def test_kills_do_not_change_the_result(spark: SparkSession, tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=2_400, customers=100, files=12, pace=20, mix=Mix(late=0.0))
     local = bundle / "conf" / "local.yml"

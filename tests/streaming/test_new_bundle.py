@@ -51,6 +51,7 @@ def output_of(result: CompletedProcess[str]) -> str:
     return result.stdout
 
 
+@pytest.mark.full
 def test_new_bundle_runs_and_passes_its_tests(empty: Path, call: Call) -> None:
     subprocess.run([sys.executable, "-m", "headrace", "init", "weather"], cwd=empty, check=True, capture_output=True)
     root = empty / "weather"

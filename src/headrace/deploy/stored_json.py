@@ -22,8 +22,8 @@ STORED_KEYS = {
     "previous_jobs": "before",
     "promoted_from": "came_from",
     "request_files": "requests",
-    "returned_settings": "told",
-    "runs_continuously": "goes_on",
+    "returned_settings": "told",  # stored key
+    "runs_continuously": "goes_on",  # stored key
 }
 
 

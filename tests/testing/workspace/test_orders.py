@@ -97,6 +97,7 @@ def run_directory(workspace: LocalWorkspace, run: int) -> Path:
     return workspace.directory / "runs" / str(task.run_id)
 
 
+@pytest.mark.full
 def test_pipeline_processes_the_available_data(workspace: LocalWorkspace) -> None:
     client = workspace.client()
     run = start(client, create(client, orders_job(workspace, "staging")))
@@ -112,6 +113,7 @@ def test_pipeline_processes_the_available_data(workspace: LocalWorkspace) -> Non
     assert f"imported from {run_directory(workspace, run)}/site/headrace/entry_points.py" in (output.logs or "")
 
 
+@pytest.mark.full
 def test_cancelled_continuous_run_ends_between_batches(workspace: LocalWorkspace) -> None:
     client = workspace.client()
     number = create(client, orders_job(workspace, "prod", continuous={"pause_status": "UNPAUSED"}))
