@@ -108,9 +108,9 @@ def test_a_second_signal_waits_for_nothing(hanging, monkeypatch, follow):
     stopping = threading.Event()
     stop_at_batch_end = supervisor.QuerySupervisor._stop_between_batches
 
-    def stop(of, ready, query):
+    def stop(of, running):
         stopping.set()
-        stop_at_batch_end(of, ready, query)
+        stop_at_batch_end(of, running)
 
     def signal_twice():
         os.kill(os.getpid(), signal.SIGINT)
