@@ -1,4 +1,4 @@
-"""Fixtures for all tests: golden text, and small bundles written from strings."""
+"""Fixtures for all tests: golden files, bundles, workspaces and pipelines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from deployments import Tiny
+    from deployments import TinyBundle
     from flows import Flow
     from headrace.testing import PipelineRun
     from headrace.testing.workspace import LocalWorkspace
@@ -40,9 +40,9 @@ SMALL = {"conf/pipelines/p.yml": PIPELINE, "conf/local.yml": LOCAL}
 
 @pytest.fixture
 def golden() -> Callable[[str, str], None]:
-    """Compares text with a file under tests/golden; HEADRACE_GOLDEN=write writes it instead."""
+    """Compare text with a file in tests/golden. With HEADRACE_GOLDEN=write, write the file first."""
 
-    def same(name: str, text: str) -> None:
+    def compare(name: str, text: str) -> None:
         file = GOLDEN / f"{name}.txt"
         text = text.rstrip() + "\n"
         if os.environ.get("HEADRACE_GOLDEN") == "write":
@@ -50,12 +50,12 @@ def golden() -> Callable[[str, str], None]:
             file.write_text(text, encoding="utf-8")
         assert text == file.read_text(encoding="utf-8")
 
-    return same
+    return compare
 
 
 @pytest.fixture
 def write_bundle(tmp_path: Path) -> Callable[[Mapping[str, str | bytes | None]], Path]:
-    """Writes a small bundle; files that are given replace those of the small one, None takes one away."""
+    """Write a small bundle with the given files added or replaced. A file with content None is omitted."""
 
     def write(files: Mapping[str, str | bytes | None]) -> Path:
         root = tmp_path / "shop"
@@ -72,7 +72,7 @@ def write_bundle(tmp_path: Path) -> Callable[[Mapping[str, str | bytes | None]],
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small bundle with its first release, to be copied."""
+    """A small bundle with its first release. Tests copy it."""
     from deployments import write_tiny
     from headrace.release import releases
 
@@ -83,7 +83,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalWorkspace]:
-    """A workspace without processes, which deployments find by DATABRICKS_HOST."""
+    """A local workspace that executes no tasks. Deployments connect to it by DATABRICKS_HOST."""
     from headrace.testing.workspace import LocalWorkspace
 
     with LocalWorkspace(tmp_path / "workspace", execute=False, restart_delay=0.01) as running:
@@ -93,16 +93,16 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Local
 
 
 @pytest.fixture
-def tiny(built: Path, workspace: LocalWorkspace, tmp_path: Path) -> Tiny:
-    """The small bundle in a directory of the test's own."""
-    from deployments import Tiny
+def tiny(built: Path, workspace: LocalWorkspace, tmp_path: Path) -> TinyBundle:
+    """A copy of the small bundle for one test."""
+    from deployments import TinyBundle
 
-    return Tiny(Path(shutil.copytree(built, tmp_path / "tiny")))
+    return TinyBundle(Path(shutil.copytree(built, tmp_path / "tiny")))
 
 
 @pytest.fixture
 def flow(spark: SparkSession, tmp_path: Path) -> Flow:
-    """A small pipeline of the test's own, to be written, fed and run."""
+    """An empty pipeline for one test."""
     from flows import Flow
 
     return Flow(spark, tmp_path)
@@ -110,7 +110,7 @@ def flow(spark: SparkSession, tmp_path: Path) -> Flow:
 
 @pytest.fixture(scope="session")
 def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Flow, PipelineRun]:
-    """A pipeline that has run: three files with bad, double and late rows, counted by the minute."""
+    """A completed run of a pipeline: three files with bad, duplicate and late rows, counted per minute."""
     from flows import Flow
 
     flow = Flow(spark, tmp_path_factory.mktemp("ran"))

@@ -1,6 +1,6 @@
-"""Deployments whose client is killed, before or after any of its calls; and what must be true after they were repeated.
+"""Kill the client of a deployment before or after any of its calls, and check the result of repeated deployments.
 
-`python -m crashes` tries every call, `python -m crashes --sample 10 --seed 1` some of them.
+`python -m crashes` tries every call, `python -m crashes --sample 10 --seed 1` a sample.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import patch
 
-from deployments import Tiny, write_tiny
+from deployments import TinyBundle, write_tiny
 from headrace.testing.workspace import LocalWorkspace
 
 ENVIRONMENT = "staging"
-WHENS = ("before", "after")
+MOMENTS = ("before", "after")
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     ["headrace.cli.deploy_commands", "headrace.deploy.apply", "headrace.deploy.planner", "databricks.sdk"]
@@ -35,25 +35,28 @@ FORKS.set_forkserver_preload(
 
 @dataclass(frozen=True)
 class Crash:
-    """The client dies at its n-th call: before the workspace carries it out, or after."""
+    """The client is killed before the workspace executes its n-th call, or after."""
 
     number: int
-    when: str
+    moment: str
 
 
 @dataclass
-class Ground:
-    """A workspace in which a case begins: empty, or with a release whose jobs run."""
+class Scenario:
+    """A bundle and the workspace that a case starts with: empty, or with a release whose jobs run."""
 
     name: str
     bundle: Path
     workspace: Path
-    calls: int = 0
-    after: list[str] = field(default_factory=list)  # the calls of a deployment that nothing happens to
+    calls: list[str] = field(default_factory=list)  # of a deployment without a crash
+
+    @property
+    def call_count(self) -> int:
+        return len(self.calls)
 
 
-def client(root: str, url: str, token: str) -> None:
-    """What `headrace deploy --yes` does, in a process of its own."""
+def run_client(root: str, url: str, token: str) -> None:
+    """Run `headrace deploy --yes`, in a process of its own."""
     os.environ.update(DATABRICKS_HOST=url, DATABRICKS_TOKEN=token)
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123
     from headrace.cli import main
@@ -62,30 +65,30 @@ def client(root: str, url: str, token: str) -> None:
 
 
 def deploy(bundle: Path, workspace: LocalWorkspace, crash: Crash | None = None) -> int | None:
-    """Runs the client; its exit code, negative when it was killed."""
+    """Run the client and return its exit code, which is negative if it was killed."""
     workspace.faults.reset()
     login = (workspace.url, workspace.token_for("alice"))
-    process: BaseProcess = FORKS.Process(target=client, args=(str(bundle), *login))
+    process: BaseProcess = FORKS.Process(target=run_client, args=(str(bundle), *login))
     if crash is not None:
-        if crash.when == "before":
-            workspace.faults.before(crash.number)
-        workspace.faults.on_call = lambda number, when: _kill(process) if Crash(number, when) == crash else None
+        if crash.moment == "before":
+            workspace.faults.drop_request(crash.number)
+        workspace.faults.on_call = lambda number, moment: _kill(process) if Crash(number, moment) == crash else None
     process.start()
     process.join(timeout=120)
-    assert process.exitcode is not None, "the deployment hangs"
+    assert process.exitcode is not None, "the deployment does not end"
     return process.exitcode
 
 
 def _kill(process: BaseProcess) -> None:
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
-    until = time.monotonic() + 10
-    while _is_there(process.pid):  # until its parent has taken leave of it
-        assert time.monotonic() < until, "the client does not die"
+    deadline = time.monotonic() + 10
+    while _exists(process.pid):  # a killed process exists until its parent has reaped it
+        assert time.monotonic() < deadline, "the client does not end"
         time.sleep(0.005)
 
 
-def _is_there(process: int) -> bool:
+def _exists(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -94,103 +97,104 @@ def _is_there(process: int) -> bool:
 
 
 @contextmanager
-def served(ground: Ground) -> Iterator[LocalWorkspace]:
-    """The ground's workspace, in a copy."""
-    with tempfile.TemporaryDirectory() as place:
-        directory = Path(place) / "workspace"
-        if ground.workspace.exists():
-            shutil.copytree(ground.workspace, directory)
+def serve_copy(scenario: Scenario) -> Iterator[LocalWorkspace]:
+    """Serve a copy of the scenario's workspace."""
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary) / "workspace"
+        if scenario.workspace.exists():
+            shutil.copytree(scenario.workspace, directory)
         with LocalWorkspace(directory, execute=False, restart_delay=0.01) as workspace:
-            known = {"DATABRICKS_HOST": workspace.url, "DATABRICKS_TOKEN": workspace.token_for("alice")}
-            with patch.dict(os.environ, known):
+            login = {"DATABRICKS_HOST": workspace.url, "DATABRICKS_TOKEN": workspace.token_for("alice")}
+            with patch.dict(os.environ, login):
                 yield workspace
 
 
-def grounds(place: Path) -> list[Ground]:
-    """A first deployment, and one onto a stream that runs; each with its calls counted."""
-    bundle = write_tiny(place / "bundle")
-    tiny = Tiny(bundle)
+def prepare_scenarios(directory: Path) -> list[Scenario]:
+    """Return a first deployment and an update of a running stream, each with the calls that it makes."""
+    bundle = write_tiny(directory / "bundle")
+    tiny = TinyBundle(bundle)
     tiny.release()
-    first = Ground("first", Path(shutil.copytree(bundle, place / "first")), place / "empty")
-    update = Ground("update", bundle, place / "running")
+    first = Scenario("first", Path(shutil.copytree(bundle, directory / "first")), directory / "empty")
+    update = Scenario("update", bundle, directory / "running")
     with LocalWorkspace(update.workspace, execute=False, restart_delay=0.01) as workspace:
         assert deploy(bundle, workspace) == 0
     tiny.change()
-    for ground in (first, update):
-        with served(ground) as workspace:
-            assert deploy(ground.bundle, workspace) == 0
-            ground.after = [f"{call.method} {call.path}" for call in workspace.faults.calls]
-            ground.calls = len(ground.after)
-            assert problems(ground, workspace) == []
+    for scenario in (first, update):
+        with serve_copy(scenario) as workspace:
+            assert deploy(scenario.bundle, workspace) == 0
+            scenario.calls = [f"{call.method} {call.path}" for call in workspace.faults.calls]
+            assert find_problems(scenario, workspace) == []
     return [first, update]
 
 
-def case(ground: Ground, crash: Crash, again: Crash) -> list[str]:
-    """A crash, a crash of the repetition, a repetition to the end; what is not as it must be."""
-    with served(ground) as workspace:
-        codes = [deploy(ground.bundle, workspace, crash), deploy(ground.bundle, workspace, again)]
+def run_case(scenario: Scenario, first: Crash, second: Crash) -> list[str]:
+    """Kill a deployment, kill its repetition, repeat it again; return the problems of the result."""
+    with serve_copy(scenario) as workspace:
+        codes = [deploy(scenario.bundle, workspace, first), deploy(scenario.bundle, workspace, second)]
         if codes[0] != -signal.SIGKILL:
-            return [f"the client was not killed, but ended with {codes[0]}"]
-        code = deploy(ground.bundle, workspace)
+            return [f"the client was not killed; its exit code is {codes[0]}"]
+        code = deploy(scenario.bundle, workspace)
         if code != 0:
-            return [f"the repetition ended with {code}"]
-        return problems(ground, workspace)
+            return [f"the exit code of the repetition is {code}"]
+        return find_problems(scenario, workspace)
 
 
-def problems(ground: Ground, workspace: LocalWorkspace) -> list[str]:
-    """What is not as it must be, once a deployment has come to its end."""
-    tiny = Tiny(ground.bundle)
+def find_problems(scenario: Scenario, workspace: LocalWorkspace) -> list[str]:
+    """Return what is wrong in the workspace after a finished deployment."""
+    tiny = TinyBundle(scenario.bundle)
     release, state, plan = tiny.release(), tiny.state(ENVIRONMENT), tiny.plan(environment=ENVIRONMENT)
-    jobs = [job.settings.tags for job in workspace.client().jobs.list() if job.settings]
-    found = []
-    if sorted(str(tags and tags["headrace"]) for tags in jobs) != ["tiny/staging/live", "tiny/staging/nightly"]:
-        found.append(f"jobs: {jobs}")
+    tags = [job.settings.tags for job in workspace.client().jobs.list() if job.settings]
+    problems = []
+    if sorted(str(tag and tag["headrace"]) for tag in tags) != ["tiny/staging/live", "tiny/staging/nightly"]:
+        problems.append(f"jobs: {tags}")
     if not plan.is_empty:
-        found.append(f"the second plan is not empty: {plan.text()}")
+        problems.append(f"the next plan is not empty: {plan.to_json()}")
     if any(job.drift for job in plan.jobs):
-        found.append("drift")
-    done = [entry.release for entry in state.history if entry.ended == "done"]
-    wanted = 2 if ground.name == "update" else 1
-    if len(dict.fromkeys(done)) != wanted or done[-1] != release.id or len(state.history) != len(done):
-        found.append(f"history: {state.history}")
-    runs = [run for run in tiny.place(ENVIRONMENT).remote.runs(state.jobs["live"].id) if run.is_active]
-    if len(runs) != 1 or not runs[0].uses(release.id):
-        found.append(f"runs that go on: {runs}")
+        problems.append("the next plan has drift")
+    deployed = [entry.release for entry in state.history if entry.outcome == "done"]
+    expected = 2 if scenario.name == "update" else 1
+    if len(dict.fromkeys(deployed)) != expected or deployed[-1] != release.id or len(state.history) != len(deployed):
+        problems.append(f"history: {state.history}")
+    runs = tiny.target(ENVIRONMENT).remote.list_runs(state.jobs["live"].id)
+    active = [run for run in runs if run.is_active]
+    if len(active) != 1 or not active[0].uses(release.id):
+        problems.append(f"active runs: {active}")
     root = workspace.directory / "Workspace/Shared/tiny/staging"
     if (root / "lock.json").exists():
-        found.append("the lock is still there")
+        problems.append("the lock was not released")
     manifest = json.loads((root / "releases" / release.id / "manifest.json").read_text())
     if any(not (root / "releases" / release.id / path).is_file() for path in manifest["files"]):
-        found.append("the release is not whole")
-    return found
+        problems.append("the release is incomplete")
+    return problems
 
 
 def main() -> int:
-    """All cases, or a sample of them; prints what was tried."""
+    """Run all cases or a sample of them, and print the failures and the number of cases."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sample", type=int, metavar="N", help="only so many cases of each ground")
+    parser.add_argument("--sample", type=int, metavar="N", help="run only N cases of each scenario")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    rng = random.Random(given.seed)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
     failed = tried = 0
-    with tempfile.TemporaryDirectory() as place:
-        for ground in grounds(Path(place)):
-            crashes = [Crash(number, when) for number in range(1, ground.calls + 1) for when in WHENS]
-            chosen = crashes if given.sample is None else rng.sample(crashes, given.sample)
-            for crash in chosen:
-                again = rng.choice(crashes)
-                found = case(ground, crash, again)
+    with tempfile.TemporaryDirectory() as directory:
+        for scenario in prepare_scenarios(Path(directory)):
+            crashes = [Crash(number, moment) for number in range(1, scenario.call_count + 1) for moment in MOMENTS]
+            chosen = crashes if options.sample is None else rng.sample(crashes, options.sample)
+            for first in chosen:
+                second = rng.choice(crashes)
+                problems = run_case(scenario, first, second)
                 tried += 1
-                failed += bool(found)
-                for problem in found:
+                failed += bool(problems)
+                for problem in problems:
                     print(
-                        f"{ground.name}: killed {crash.when} call {crash.number} ({ground.after[crash.number - 1]}), "
-                        f"then {again.when} call {again.number}: {problem}",
+                        f"{scenario.name}: killed {first.moment} call {first.number} "
+                        f"({scenario.calls[first.number - 1]}), then {second.moment} call {second.number}: {problem}",
                         flush=True,
                     )
                 if sys.stdout.isatty():
-                    print(f"\r{ground.name}: {tried} cases", end="", flush=True)
-            print(f"{ground.name}: {ground.calls} calls, {len(chosen)} crashes of {len(crashes)}", flush=True)
+                    print(f"\r{scenario.name}: {tried} cases", end="", flush=True)
+            count = f"{scenario.call_count} calls, {len(chosen)} crashes of {len(crashes)}"
+            print(f"{scenario.name}: {count}", flush=True)
     print(f"{tried} cases, each killed twice and repeated: {failed} did not converge")
     return 1 if failed else 0
 

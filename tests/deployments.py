@@ -1,4 +1,4 @@
-"""A small bundle with three environments, and deploying it: to a workspace on loopback, as the command line does."""
+"""A small bundle with three environments, and its deployment to a local workspace, as the commands do it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from headrace.deploy import planner
-from headrace.deploy.apply import Order, apply
+from headrace.deploy.apply import ApplyOptions, apply
 from headrace.deploy.deploy_state import State
-from headrace.deploy.deploy_target import Place, open_place
-from headrace.deploy.drain import Limits
+from headrace.deploy.deploy_target import DeployTarget, open_target
+from headrace.deploy.drain import Timeouts
 from headrace.deploy.plan import Plan
-from headrace.deploy.state_store import Ledger
+from headrace.deploy.state_store import StateStore
 from headrace.release import releases
 from headrace.release.releases import Release
 
@@ -108,11 +108,11 @@ FILES = {
     "resources/live.job.yml": LIVE,
     "resources/nightly.job.yml": NIGHTLY,
 }
-PROMPT = Limits(drain=0.2, start=20)
+SHORT_TIMEOUTS = Timeouts(drain=0.2, start=20)
 
 
 def write_tiny(root: Path, changes: Mapping[str, str | None] | None = None) -> Path:
-    """The bundle, committed; files that are given replace its own, None takes one away."""
+    """Write and commit the bundle; `changes` replaces files, or removes those whose content is None."""
     for name, content in {**FILES, **(changes or {})}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,21 +125,21 @@ def write_tiny(root: Path, changes: Mapping[str, str | None] | None = None) -> P
 
 
 def commit(root: Path) -> None:
-    """All that is there, in a repository of its own."""
+    """Commit all files in a repository at `root`, which is created if it does not exist."""
     git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@example.com"]
-    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "as it is", "--allow-empty"]):
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all files", "--allow-empty"]):
         subprocess.run([*git, *arguments], check=True, capture_output=True)
 
 
 @dataclass
-class Tiny:
-    """The bundle at one place, with the lines that its deployments have said."""
+class TinyBundle:
+    """The bundle in one directory, and the lines that its deployments have reported."""
 
     root: Path
-    said: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def change(self, **files: str | None) -> Release:
-        """Another release: with one more line of code, or these files."""
+        """Return a new release with these files, or with one more line of code."""
         code = self.root / "src" / "tiny" / "__init__.py"
         write_tiny(self.root, files or {"src/tiny/__init__.py": code.read_text() + "more = True\n"})
         return self.release()
@@ -147,20 +147,20 @@ class Tiny:
     def release(self) -> Release:
         return releases.current(self.root)
 
-    def place(self, environment: str = "staging") -> Place:
-        return open_place(self.root, environment)
+    def target(self, environment: str = "staging") -> DeployTarget:
+        return open_target(self.root, environment)
 
     def state(self, environment: str = "staging") -> State:
-        return Ledger(self.place(environment)).read()
+        return StateStore(self.target(environment)).read()
 
-    def plan(self, wanted: Release | None = None, environment: str = "staging") -> Plan:
-        place = self.place(environment)
-        return planner.plan(wanted or self.release(), place, Ledger(place).read())
+    def plan(self, release: Release | None = None, environment: str = "staging") -> Plan:
+        target = self.target(environment)
+        return planner.plan(release or self.release(), target, StateStore(target).read())
 
-    def deploy(self, wanted: Release | None = None, environment: str = "staging", **order: Any) -> State:
-        """As `headrace deploy --yes` does."""
-        wanted = wanted or self.release()
-        place = self.place(environment)
-        made = planner.plan(wanted, place, Ledger(place).read())
-        given = {"what": "deploy", "limits": PROMPT, **order}
-        return apply(made, wanted, place, Order(**given), self.said.append)
+    def deploy(self, release: Release | None = None, environment: str = "staging", **options: Any) -> State:
+        """Deploy the release, as `headrace deploy --yes` does."""
+        release = release or self.release()
+        target = self.target(environment)
+        plan = planner.plan(release, target, StateStore(target).read())
+        defaults: dict[str, Any] = {"command": "deploy", "timeouts": SHORT_TIMEOUTS}
+        return apply(plan, release, target, ApplyOptions(**{**defaults, **options}), self.reported.append)

@@ -1,4 +1,4 @@
-"""A small pipeline in a test's own directory: YAML and rows in, tables out, and crashes between two writes."""
+"""Write, feed and run a small pipeline in a test's directory, and simulate crashes between two writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.config.models import Bundle
 from headrace.graph.order import all_steps
 from headrace.runtime import prepare
 from headrace.testing import PipelineRun, run_pipeline
-from headrace.testing.pipeline_run import Places
+from headrace.testing.pipeline_run import relocate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ NAME = "flow"
 
 
 class Flow:
-    """One pipeline: written, fed, run, crashed, run again."""
+    """A pipeline named `flow` in a directory, with methods to define, feed, run and crash it."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         self.spark, self.directory = spark, directory
@@ -36,20 +36,19 @@ class Flow:
         (directory / "conf" / "pipelines").mkdir(parents=True)
 
     def source(self, name: str, format: str = "json", **options: Any) -> Path:  # noqa: A002
-        """A source of files; the directory that they lie in."""
-        place = self.directory / "data" / name
-        place.mkdir(parents=True, exist_ok=True)
-        self.other_source(name, kind="files", format=format, path=str(place), options=options)
-        return place
+        """Define a file source and return its directory."""
+        directory = self.directory / "data" / name
+        directory.mkdir(parents=True, exist_ok=True)
+        self.other_source(name, kind="files", format=format, path=str(directory), options=options)
+        return directory
 
     def other_source(self, name: str, **keys: Any) -> None:
-        """A source of any kind."""
+        """Define a source of any kind by its keys in YAML."""
         self._sources[name] = json.dumps(keys)
 
     def feed(self, source: str, *lines: Any, file: str = "") -> Path:
-        """One more file for the source; what is not text becomes JSON."""
-        place = self.directory / "data" / source
-        path = place / (file or f"{self._fed:03}.txt")
+        """Write a new file for the source and return its path. Lines that are not text are written as JSON."""
+        path = self.directory / "data" / source / (file or f"{self._fed:03}.txt")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = [line if isinstance(line, str) else json.dumps(line) for line in lines]
         path.write_text("".join(f"{line}\n" for line in text))
@@ -58,33 +57,33 @@ class Flow:
         return path
 
     def steps(self, text: str) -> None:
-        """What conf/pipelines/flow.yml says under `steps`."""
+        """Define the steps: the YAML under `steps` in conf/pipelines/flow.yml."""
         self._steps = dedent(text)
 
     def bundle(self) -> Bundle:
-        """The configuration as a run sees it."""
+        """Write the configuration and load it as a run does."""
         conf = self.directory / "conf"
         (conf / "pipelines" / f"{NAME}.yml").write_text("steps:\n" + indent(self._steps, "  "))
         sources = "".join(f"  {name}: {keys}\n" for name, keys in self._sources.items())
         local = "engine: {kind: local}\ntables: {root: tables}\ncheckpoints: checkpoints\n"
         local += "folders: {out: out}\nsources:\n"
         (conf / "local.yml").write_text(local + sources)
-        return Places(self.directory).put(load_bundle(self.directory))
+        return relocate(load_bundle(self.directory), self.directory)
 
     def run(self, *only: str) -> PipelineRun:
-        """Runs the steps, or those named, over what is there."""
+        """Run all steps, or only those given."""
         self.bundle()
         return run_pipeline(self.spark, self.directory, NAME, self.directory, only=only)
 
     def rehearse(self) -> list[prepare.PreparedStep]:
-        """Prepares all steps, starting none."""
+        """Prepare all steps without starting them."""
         bundle = self.bundle()
         return prepare.prepare_all(self.spark, all_steps(bundle), bundle.environment)
 
     def crash_before_commit(self, step: str, *, undo: Sequence[str] = ()) -> None:
-        """Leaves all as a crash between the last batch's writes and its commit does.
+        """Simulate a crash of a step between the writes of its last batch and the batch's commit.
 
-        `undo` names tables that the crash came too early for: their last version is taken back.
+        `undo` are tables that were not written before the crash: their last version is removed.
         """
         spark = self.directory / "checkpoints" / NAME / step / "1" / "spark"
         last = max((spark / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
@@ -98,10 +97,10 @@ class Flow:
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
     def read(self, table: str) -> list[dict[str, Any]]:
-        """All rows of a table, read without Spark; none of one that is not there."""
-        place = str(self.directory / "tables" / table)
-        return DeltaTable(place).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(place) else []
+        """Return all rows of a table, read without Spark; none if it does not exist."""
+        path = str(self.directory / "tables" / table)
+        return DeltaTable(path).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(path) else []
 
     def files(self) -> set[str]:
-        """All files that runs have written."""
+        """Return the relative paths of all files in the directory."""
         return {str(file.relative_to(self.directory)) for file in self.directory.rglob("*") if file.is_file()}

@@ -1,4 +1,4 @@
-"""Headrace as a user starts it: a process of its own, looked at from outside."""
+"""Run `headrace` in a separate process, as a user does."""
 
 from __future__ import annotations
 
@@ -15,12 +15,21 @@ from pathlib import Path
 from headrace_shop.sample import make_sample
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 180
-BUILT_OF = ("src", "conf", "resources", "databricks.yml", "pyproject.toml", "README.md", "LICENSE", "runtime.lock")
+TIMEOUT_S = 180
+RELEASE_SOURCES = (
+    "src",
+    "conf",
+    "resources",
+    "databricks.yml",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "runtime.lock",
+)
 
 
 def copy_bundle(to: Path, **sample: object) -> Path:
-    """The reference bundle's files in a directory of its own, with sample data."""
+    """Copy the files of the reference bundle, and generate sample data with the arguments of make_sample, if any."""
     shutil.copytree(ROOT / "conf", to / "conf")
     shutil.copytree(ROOT / "resources", to / "resources")
     shutil.copy(ROOT / "databricks.yml", to)
@@ -30,8 +39,8 @@ def copy_bundle(to: Path, **sample: object) -> Path:
 
 
 def copy_tree(to: Path) -> Path:
-    """All that a release of the reference bundle is built of, in a directory of its own."""
-    for part in BUILT_OF:
+    """Copy all files that a release of the reference bundle is built from."""
+    for part in RELEASE_SOURCES:
         source, target = ROOT / part, to / part
         target.parent.mkdir(exist_ok=True)
         if source.is_dir():
@@ -43,7 +52,7 @@ def copy_tree(to: Path) -> Path:
 
 @contextmanager
 def headrace(*arguments: str, bundle: Path) -> Iterator[subprocess.Popen[str]]:
-    """A running `headrace` in its own process group; killed at the end if it is still there."""
+    """Start `headrace` in its own process group, and kill the group at the end."""
     command = [sys.executable, "-m", "headrace", *arguments]
     with (bundle / "output.txt").open("a") as output:
         process = subprocess.Popen(command, cwd=bundle, stdout=output, stderr=output, text=True, start_new_session=True)
@@ -54,24 +63,25 @@ def headrace(*arguments: str, bundle: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:
-    """SIGKILL to Python and JVM alike: a machine that loses power asks neither."""
+    """Kill Python and the JVM with SIGKILL, as if the machine had lost power, and wait until they have ended."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         return
     process.wait()
-    wait_until(lambda: not _alive(process.pid), "the process group to be gone")
+    wait_until(lambda: not group_exists(process.pid), "the process group to end")
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Waits for the condition, and fails with its name when it does not come true."""
-    limit = time.monotonic() + PATIENCE
+    """Wait until the condition is true; fail after TIMEOUT_S seconds."""
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
-        assert time.monotonic() < limit, f"waited {PATIENCE} s for {what}"
+        assert time.monotonic() < deadline, f"waited {TIMEOUT_S} s for {what}"
         time.sleep(0.1)
 
 
-def _alive(group: int) -> bool:
+def group_exists(group: int) -> bool:
+    """Return whether a process of the group exists."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

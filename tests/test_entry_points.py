@@ -1,4 +1,4 @@
-"""What a job calls: installed from the built wheel where nothing else of ours is, and as functions."""
+"""Test the functions that a job calls: from the installed wheel, and directly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headrace.errors import ConfigurationError
 from processes import ROOT, copy_bundle
 
 GROUP = "headrace.jobs"
-# As a platform calls them: by name from the wheel's metadata, and an exit that is not a return is a failure.
+# As a platform calls them: by their name in the metadata of the wheel. SystemExit counts as a failure.
 CALL = """
 import sys
 from importlib.metadata import entry_points
@@ -37,15 +37,15 @@ print("from", headrace.__file__)
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has the wheel, and beside it only what a platform brings: Spark and libraries, not our sources."""
-    place = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
+    """A Python with the installed wheel and the packages of a platform (Spark, libraries), without our sources."""
+    directory = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = place.glob("*.whl")
-    venv.create(place / "venv", with_pip=True)
-    python = place / "venv" / "bin" / "python"
+    (wheel,) = directory.glob("*.whl")
+    venv.create(directory / "venv", with_pip=True)
+    python = directory / "venv" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", wheel], check=True)
-    (site,) = (place / "venv").glob("lib/python*/site-packages")
+    (site,) = (directory / "venv").glob("lib/python*/site-packages")
     (site / "platform.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
 
@@ -56,14 +56,14 @@ def call(python: Path, name: str, *arguments: str) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
 
 
-def test_the_wheel_runs_layer_by_layer(python: Path, tmp_path: Path) -> None:
+def test_wheel_runs_layer_by_layer(python: Path, tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=300, customers=20, files=3, pace=10)
-    where = ("--pipeline", "orders", "--env", "local", "--conf", str(bundle / "conf"))
+    arguments = ("--pipeline", "orders", "--env", "local", "--conf", str(bundle / "conf"))
     for name in ("bronze", "silver", "gold"):
-        done = call(python, name, *where)
-        assert done.returncode == 0, done.stderr
-        assert f"{name}_" in done.stdout
-        assert str(python.parents[1]) in done.stdout.splitlines()[-1]
+        process = call(python, name, *arguments)
+        assert process.returncode == 0, process.stderr
+        assert f"{name}_" in process.stdout
+        assert str(python.parents[1]) in process.stdout.splitlines()[-1]
     rows = Counter()
     for table in ("bronze_orders", "silver_orders", "gold_revenue"):
         rows[table] = DeltaTable(str(bundle / ".headrace" / "tables" / table)).to_pyarrow_table().num_rows
@@ -71,45 +71,45 @@ def test_the_wheel_runs_layer_by_layer(python: Path, tmp_path: Path) -> None:
     assert rows["gold_revenue"] > 0
 
     local = bundle / "conf" / "local.yml"
-    asked = local.read_text().replace("path: data/orders", 'path: "${orders}"')
-    local.write_text(asked + "values: {orders: {required: true}}\n")
-    refused = call(python, "run", *where)
-    assert (refused.returncode, "value 'orders'" in refused.stderr) == (1, True), refused.stderr
-    done = call(python, "run", *where, "--step", "bronze_orders", "--value", "orders=data/orders")
-    assert done.returncode == 0, done.stderr
-    assert "gold_" not in done.stdout
+    text = local.read_text().replace("path: data/orders", 'path: "${orders}"')
+    local.write_text(text + "values: {orders: {required: true}}\n")
+    failed = call(python, "run", *arguments)
+    assert (failed.returncode, "value 'orders'" in failed.stderr) == (1, True), failed.stderr
+    process = call(python, "run", *arguments, "--step", "bronze_orders", "--value", "orders=data/orders")
+    assert process.returncode == 0, process.stderr
+    assert "gold_" not in process.stdout
 
 
-def test_the_metadata_names_the_jobs_and_no_global_run() -> None:
+def test_metadata_has_the_entry_points_and_one_command() -> None:
     assert {point.name for point in entry_points(group=GROUP)} == {"run", "bronze", "silver", "gold"}
-    ours = {point.name for point in entry_points(group="console_scripts") if point.value.startswith("headrace")}
-    assert ours == {"headrace"}
+    commands = {point.name for point in entry_points(group="console_scripts") if point.value.startswith("headrace")}
+    assert commands == {"headrace"}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--pipeline", "orders"], "--env"),
         (["--pipeline", "orders", "--env", "local", "--value", "user"], "'user' is not of the form name=value"),
     ],
 )
-def test_wrong_parameters_raise_and_do_not_exit(
-    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+def test_wrong_parameters_raise_instead_of_exiting(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["run", *arguments])
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         jobs.run()
 
 
-def test_the_wheel_without_extras_needs_no_spark() -> None:
-    needed = [Requirement(line) for line in requires("headrace") or ()]
-    without = {one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})}
-    assert without == {"click", "pydantic", "pyyaml", "rich"}
-    local = {one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": "local"})}
+def test_wheel_without_extras_does_not_require_spark() -> None:
+    requirements = [Requirement(line) for line in requires("headrace") or ()]
+    without_extras = {item.name for item in requirements if item.marker is None or item.marker.evaluate({"extra": ""})}
+    assert without_extras == {"click", "pydantic", "pyyaml", "rich"}
+    local = {item.name for item in requirements if item.marker is None or item.marker.evaluate({"extra": "local"})}
     assert local >= {"pyspark", "delta-spark"}
 
 
-def test_a_layer_without_steps_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_layer_without_steps_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle")
     pipeline = bundle / "conf" / "pipelines" / "ticks.yml"
     (bundle / "conf" / "local.yml").open("a").write("  ticks: {kind: rate}\n")
@@ -119,9 +119,7 @@ def test_a_layer_without_steps_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path
         jobs.gold()
 
 
-def test_a_function_that_is_not_there_is_said_before_spark_starts(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_function_is_reported_before_spark_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle")
     pipeline = bundle / "conf" / "pipelines" / "orders.yml"
     pipeline.write_text(pipeline.read_text().replace("headrace_shop.orders:revenue", "headrace_shop.orders:revenues"))

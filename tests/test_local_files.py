@@ -58,7 +58,7 @@ def hadoop(spark, kind: str):
 
 @pytest.fixture
 def linked(tmp_path: Path) -> Path:
-    """A directory of links to directories and files elsewhere."""
+    """A directory with links to files and directories outside of it."""
     write(tmp_path / "elsewhere" / "a.json")
     write(tmp_path / "elsewhere" / "inner" / "b.json")
     root = tmp_path / "root"
@@ -83,7 +83,7 @@ def linked(tmp_path: Path) -> Path:
         ("partitions", ["b.json"]),
     ],
 )
-def test_a_source_is_read_through_links(spark, linked, path, ids):
+def test_source_is_read_through_links(spark, linked, path, ids):
     assert read_stream(spark, linked / path, linked / "checkpoint") == ids
 
 
@@ -99,14 +99,14 @@ def test_dangling_links_are_skipped(spark, linked):
 
 
 @pytest.mark.parametrize("target", [".", ".."])
-def test_a_link_to_a_directory_above_is_not_followed(spark, tmp_path, target):
+def test_link_to_a_parent_directory_is_not_followed(spark, tmp_path, target):
     write(tmp_path / "root" / "files" / "a.json")  # one link only: with two, the listing would not end
     (tmp_path / "root" / "files" / "up").symlink_to(target)
     files = tmp_path / "root" / "files"
     assert read_stream(spark, files, tmp_path / "checkpoint", recursiveFileLookup=True) == ["a.json"]
 
 
-def test_tables_and_checkpoints_may_be_behind_links(flow):
+def test_tables_and_checkpoints_can_be_behind_links(flow):
     for name in ("tables", "checkpoints", "data"):
         (flow.directory / "elsewhere" / name).mkdir(parents=True)
         (flow.directory / name).symlink_to(flow.directory / "elsewhere" / name)
@@ -122,7 +122,7 @@ def test_tables_and_checkpoints_may_be_behind_links(flow):
     assert (flow.directory / "elsewhere" / "tables" / "copied" / "_delta_log").is_dir()
 
 
-def test_state_may_be_behind_a_link(spark, linked, tmp_path):
+def test_state_can_be_behind_a_link(spark, linked, tmp_path):
     """RocksDB's snapshots also need a LocalFileSystem."""
     (tmp_path / "state").mkdir()
     (linked / "state").symlink_to(tmp_path / "state")
@@ -143,33 +143,33 @@ def test_state_may_be_behind_a_link(spark, linked, tmp_path):
 
 # ── Names with glob characters ────────────────────────────────────────────────────────────────────────
 
-ODD = ("report[1]", "a?b", "a*b", "{c}", "c\\d", "[!x]")
-MATCHED = ("report1", "axb", "c", "d")
+GLOB_NAMES = ("report[1]", "a?b", "a*b", "{c}", "c\\d", "[!x]")
+MATCHING_NAMES = ("report1", "axb", "c", "d")
 
 
 @pytest.mark.parametrize("path", ["", "*.json"])
-def test_each_row_of_an_odd_file_name_is_read_once(spark, tmp_path, path):
-    files = [tmp_path / "my data" / f"{name}.json" for name in (*ODD, *MATCHED)]
+def test_file_with_glob_characters_in_its_name_is_read_once(spark, tmp_path, path):
+    files = [tmp_path / "my data" / f"{name}.json" for name in (*GLOB_NAMES, *MATCHING_NAMES)]
     for file in files:
         write(file, f"{file.name} 1", f"{file.name} 2")
     assert read_stream(spark, tmp_path / "my data" / path, tmp_path / "checkpoint") == read_with_python(*files)
 
 
-def test_odd_names_are_read_once_where_spark_lists_files_in_parallel(spark, tmp_path):
+def test_glob_characters_when_spark_lists_files_in_parallel(spark, tmp_path):
     files = [tmp_path / "data" / f"{name}{number}.json" for number in range(20) for name in ("a[1]", "a")]
     for file in files:
         write(file)
     assert read_stream(spark, tmp_path / "data", tmp_path / "checkpoint") == read_with_python(*files)
 
 
-def test_odd_names_are_read_once_in_partitions(spark, tmp_path):
+def test_glob_characters_in_partitions(spark, tmp_path):
     files = [tmp_path / "data" / f"day={day}" / name for day in (1, 2) for name in ("a[1].json", "a1.json")]
     for file in files:
         write(file, str(file.relative_to(tmp_path)))
     assert read_stream(spark, tmp_path / "data", tmp_path / "checkpoint") == read_with_python(*files)
 
 
-def test_a_directory_of_exactly_the_name_goes_before_those_that_match(spark, tmp_path):
+def test_directory_with_the_literal_name_takes_precedence_over_matches(spark, tmp_path):
     for directory in ("in[1]", "in1", "in2"):
         for file in ("a[1].json", "a1.json"):
             write(tmp_path / directory / file, f"{directory}/{file}")
@@ -184,32 +184,32 @@ def test_a_directory_of_exactly_the_name_goes_before_those_that_match(spark, tmp
 
 
 @pytest.mark.parametrize(
-    ("form", "path"),
+    ("pattern", "path"),
     [("{:02}.json", ""), ("day={:02}/a.json", ""), ("{:02}/a.json", "*"), ("{:02}.json", "*.json")],
     ids=["files", "more partitions than Spark lists in one thread", "directories of a pattern", "files of a pattern"],
 )
-def test_files_of_equal_modification_time_are_read_in_the_order_of_their_names(spark, tmp_path, form, path):
+def test_files_of_equal_modification_time_are_read_in_order_of_their_names(spark, tmp_path, pattern, path):
     data = tmp_path / "data"
     numbers = list(range(60))
     random.Random(1).shuffle(numbers)
     for number in numbers:
-        write(data / form.format(number))
-        os.utime(data / form.format(number), (1e9, 1e9))
+        write(data / pattern.format(number))
+        os.utime(data / pattern.format(number), (1e9, 1e9))
     read_stream(spark, data / path, tmp_path / "checkpoint", maxFilesPerTrigger=12)
-    names = [f"file://{data}/{form.format(number)}" for number in range(60)]
+    names = [f"file://{data}/{pattern.format(number)}" for number in range(60)]
     assert batches(tmp_path / "checkpoint") == [names[first : first + 12] for first in range(0, 60, 12)]
 
 
-def test_a_listing_equals_that_of_hadoops_own_class(spark, linked):
+def test_listing_equals_that_of_hadoops_own_class(spark, linked):
     (linked / "files" / "dangling").symlink_to("nowhere")
     (linked / "files" / "a:b").write_text("with a colon")
     (linked / "directory").joinpath("a.json").chmod(0o640)
 
     def listing(kind: str, path: str) -> list[str]:
-        path_of, system = hadoop(spark, kind)
-        listed = sorted(system.listStatus(path_of(str(linked / path))), key=lambda status: str(status.getPath()))
-        asked = ("getPath", "getLen", "getModificationTime", "isDirectory", "getPermission", "getOwner", "getGroup")
-        return [" ".join(str(getattr(status, name)()) for name in asked) for status in listed]
+        path_class, system = hadoop(spark, kind)
+        statuses = sorted(system.listStatus(path_class(str(linked / path))), key=lambda status: str(status.getPath()))
+        getters = ("getPath", "getLen", "getModificationTime", "isDirectory", "getPermission", "getOwner", "getGroup")
+        return [" ".join(str(getattr(status, name)()) for name in getters) for status in statuses]
 
     for path in ("", "directory", "files", "files/c.json"):
         assert listing(java_compiler.LOCAL_FILES, path) == listing(STOCK, path)
@@ -221,5 +221,5 @@ def test_permissions_are_set(spark, tmp_path):
     permission = spark._jvm.org.apache.hadoop.fs.permission.FsPermission("640")
     system.setPermission(path(str(tmp_path / "file")), permission)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
-    with pytest.raises(Exception, match=r"FileNotFoundException: .*nothing"):
-        system.setPermission(path(str(tmp_path / "nothing")), permission)
+    with pytest.raises(Exception, match=r"FileNotFoundException: .*missing"):
+        system.setPermission(path(str(tmp_path / "missing")), permission)

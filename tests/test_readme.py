@@ -1,11 +1,13 @@
-"""What the README lists is what there is."""
+"""Lists in the README and the documentation are complete."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 from headrace.cli import COMMANDS
+from headrace.runtime.events import Event
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -18,9 +20,10 @@ def test_every_command_is_listed_and_no_other() -> None:
     assert listed == set(COMMANDS)
 
 
-def test_the_package_map_is_complete() -> None:
-    (table,) = re.findall(r"\| package \| for \|\n(?:\|.*\n)+", README)
-    listed = set(re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in table.splitlines()[2:])))
+def test_every_package_is_in_the_architecture() -> None:
+    architecture = (ROOT / "docs" / "architecture.md").read_text()
+    (table,) = re.findall(r"\| layer \| package \| holds \|\n(?:\|.*\n)+", architecture)
+    listed = set(re.findall(r"`(\w+)`", "\n".join(row.split("|")[2] for row in table.splitlines()[2:])))
     package = ROOT / "src" / "headrace"
     modules = {path.stem for path in package.glob("*.py")} | {
         path.parent.name for path in package.glob("*/__init__.py")
@@ -28,8 +31,20 @@ def test_the_package_map_is_complete() -> None:
     assert listed == modules - {"__init__", "__main__"}
 
 
+def test_every_event_field_is_documented() -> None:
+    operations = (ROOT / "docs" / "operations.md").read_text()
+    (table,) = re.findall(r"\| field \| meaning \|\n(?:\|.*\n)+", operations)
+    listed = set(re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in table.splitlines()[2:])))
+    assert listed == {field.name for field in fields(Event)}
+
+
 def test_every_script_is_named() -> None:
-    scripts = {path.name for path in (ROOT / "scripts").iterdir() if path.is_file()} - {"env", "lock", "lock-jars"}
+    scripts = {path.name for path in (ROOT / "scripts").iterdir() if path.is_file()} - {
+        "env",
+        "lock",
+        "lock-jars",
+        "retired_words.py",
+    }
     assert {name for name in scripts if f"scripts/{name}" in README} == scripts
 
 

@@ -1,4 +1,4 @@
-"""Jobs and wheels for tests against a workspace."""
+"""Jobs, runs and wheels for tests that use a local workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHEEL = "/Workspace/Shared/tiny-1.0-py3-none-any.whl"
 
 
 def job(*keys: str, name: str = "orders", **settings: Any) -> dict[str, Any]:
-    """A job as it is sent, with a task for each key."""
+    """Return the definition of a job with one task per key."""
     tasks = [
         {
             "task_key": key,
@@ -32,7 +32,7 @@ def job(*keys: str, name: str = "orders", **settings: Any) -> dict[str, Any]:
 
 
 def continuous(*keys: str, paused: bool = False, **settings: Any) -> dict[str, Any]:
-    """A job that always runs."""
+    """Return the definition of a continuous job."""
     return job(*keys, continuous={"pause_status": "PAUSED" if paused else "UNPAUSED"}, **settings)
 
 
@@ -44,56 +44,59 @@ def printed_client(output: IO[str]) -> WorkspaceClient:
 
 
 def create(client: WorkspaceClient, definition: dict[str, Any]) -> int:
-    """Makes the job; its id."""
+    """Create a job and return its id."""
     return int(client.api_client.do("POST", "/api/2.2/jobs/create", body=definition)["job_id"])  # type: ignore[call-overload]
 
 
-def reset(client: WorkspaceClient, number: int, definition: dict[str, Any]) -> None:
-    """Replaces the job's definition."""
-    client.api_client.do("POST", "/api/2.2/jobs/reset", body={"job_id": number, "new_settings": definition})
+def reset(client: WorkspaceClient, job_id: int, definition: dict[str, Any]) -> None:
+    """Replace the definition of a job."""
+    client.api_client.do("POST", "/api/2.2/jobs/reset", body={"job_id": job_id, "new_settings": definition})
 
 
-def start(client: WorkspaceClient, number: int, **given: Any) -> int:
-    """Starts a run; its id."""
-    return int(client.api_client.do("POST", "/api/2.2/jobs/run-now", body={"job_id": number, **given})["run_id"])  # type: ignore[call-overload]
+def start(client: WorkspaceClient, job_id: int, **parameters: Any) -> int:
+    """Start a run and return its id."""
+    body = {"job_id": job_id, **parameters}
+    return int(client.api_client.do("POST", "/api/2.2/jobs/run-now", body=body)["run_id"])  # type: ignore[call-overload]
 
 
-def state(client: WorkspaceClient, run: int) -> str:
-    """The result of a run that has ended, else its life-cycle state."""
-    told = client.jobs.get_run(run).state
-    assert told is not None and told.life_cycle_state is not None
-    return told.result_state.value if told.result_state else told.life_cycle_state.value
+def state(client: WorkspaceClient, run_id: int) -> str:
+    """Return the result of a run that has ended, or else its life-cycle state."""
+    run_state = client.jobs.get_run(run_id).state
+    assert run_state is not None and run_state.life_cycle_state is not None
+    return run_state.result_state.value if run_state.result_state else run_state.life_cycle_state.value
 
 
-def end_of(client: WorkspaceClient, run: int) -> str:
-    """Waits for the end of a run; its result."""
-    ended = ("TERMINATED", "SKIPPED", "INTERNAL_ERROR")
+def end_of(client: WorkspaceClient, run_id: int) -> str:
+    """Wait for the end of a run and return its result."""
+    final_states = ("TERMINATED", "SKIPPED", "INTERNAL_ERROR")
 
-    def over() -> bool:
-        told = client.jobs.get_run(run).state
-        return told is not None and told.life_cycle_state is not None and told.life_cycle_state.value in ended
+    def has_ended() -> bool:
+        run_state = client.jobs.get_run(run_id).state
+        life_cycle_state = run_state.life_cycle_state if run_state else None
+        return life_cycle_state is not None and life_cycle_state.value in final_states
 
-    wait_until(over, f"the end of run {run}")
-    return state(client, run)
+    wait_until(has_ended, f"the end of run {run_id}")
+    return state(client, run_id)
 
 
 def task_of(run: Run, key: str) -> Any:
-    """A run's task."""
+    """Return the task of a run by its key."""
     return next(task for task in run.tasks or [] if task.task_key == key)
 
 
-def tiny_wheel(code: str, *points: str) -> bytes:
-    """A wheel with one module `tiny` and the entry points in a group of its own."""
+def tiny_wheel(code: str, *entry_points: str) -> bytes:
+    """Return a wheel with one module `tiny` and an entry point for each of these functions of the module."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as wheel:
         wheel.writestr("tiny.py", code)
         wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        named = "".join(f"{point} = tiny:{point}\n" for point in points)
-        wheel.writestr("tiny-1.0.dist-info/entry_points.txt", f"[tiny.jobs]\n{named}")
+        lines = "".join(f"{name} = tiny:{name}\n" for name in entry_points)
+        wheel.writestr("tiny-1.0.dist-info/entry_points.txt", f"[tiny.jobs]\n{lines}")
     return content.getvalue()
 
 
-def put_wheel(workspace: LocalWorkspace, code: str, *points: str) -> None:
-    """Uploads a tiny wheel to where the jobs of these tests look for it."""
+def put_wheel(workspace: LocalWorkspace, code: str, *entry_points: str) -> None:
+    """Upload a tiny wheel to the path that the jobs of `job` name."""
     path = f"/api/2.0/workspace-files/import-file{WHEEL}"
-    workspace.client().api_client.do("POST", path, query={"overwrite": True}, data=tiny_wheel(code, *points))
+    content = tiny_wheel(code, *entry_points)
+    workspace.client().api_client.do("POST", path, query={"overwrite": True}, data=content)

@@ -1,4 +1,4 @@
-"""scripts/bench: each section measures its ratios in one run, in a temporary directory."""
+"""Run benchmarks: each section measures its figures in a temporary directory."""
 
 from __future__ import annotations
 
@@ -11,65 +11,70 @@ import tempfile
 from pathlib import Path
 
 import machine
-import measure
+import process_cost
 from figures import Section
-from ground import FULL, Ground
+from sandbox import FULL_ROWS, Sandbox
 
 SECTIONS = ("start", "cold", "bulk", "batch", "quality", "fresh")
 ON_DEMAND = ("large", "setup")
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     arguments = _arguments()
-    told = machine.facts()
-    print(machine.line(told), flush=True)
-    if arguments.rows < FULL:
-        print(f"a trial with --rows {arguments.rows:,}: the targets mean nothing", flush=True)
-    measure.adopt_orphans()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that nothing is left running
-    found: dict[str, Section] = {}
+    machine_facts = machine.facts()
+    print(machine.line(machine_facts), flush=True)
+    if arguments.rows < FULL_ROWS:
+        print(f"trial with --rows {arguments.rows:,}: the targets do not apply", flush=True)
+    process_cost.adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # clean up child processes
+    sections: dict[str, Section] = {}
     with tempfile.TemporaryDirectory(prefix="headrace-bench-", dir=arguments.directory) as home:
-        ground = Ground(
+        sandbox = Sandbox(
             Path(home), arguments.rows, arguments.minutes, arguments.state, arguments.order, arguments.memory
         )
         for name in arguments.sections or SECTIONS:
-            found[name] = importlib.import_module(name).measure(ground)
-            print(f"\n{found[name].text()}", flush=True)
+            sections[name] = importlib.import_module(name).measure(sandbox)
+            print(f"\n{sections[name].text()}", flush=True)
             if arguments.output:
-                facts = {"machine": told, "sections": {name: section.facts() for name, section in found.items()}}
+                facts = {
+                    "machine": machine_facts,
+                    "sections": {name: section.facts() for name, section in sections.items()},
+                }
                 arguments.output[1].write_text(json.dumps(facts, indent=2) + "\n")
 
 
-def _lengths(told: str) -> list[float]:
-    return [float(one) for one in told.split(",")]
+def _minutes(text: str) -> list[float]:
+    return [float(length) for length in text.split(",")]
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     known = f"{', '.join(SECTIONS)}; on demand: {', '.join(ON_DEMAND)}"
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=known)
-    parser.add_argument("--rows", type=int, default=FULL, help="rows of bulk; the other sections shrink with it")
+    parser.add_argument(
+        "--rows", type=int, default=FULL_ROWS, help="rows of bulk; the other sections are scaled with it"
+    )
     parser.add_argument(
         "--minutes",
-        type=_lengths,
+        type=_minutes,
         default=[2.0],
-        help="fresh: length of each window, like 60,10; the last for the rest",
+        help="fresh: length of each window, like 60,10; the last one applies to the remaining windows",
     )
     parser.add_argument("--state", type=int, default=0, metavar="KEYS", help="fresh: fill bronze's state first")
-    parser.add_argument("--order", default="ABBA", help="fresh: A is headrace, B by hand; one window each")
-    parser.add_argument("--memory", default="", help="the engine's memory, when not the environment's")
-    parser.add_argument("--directory", type=Path, help="where the temporary directory goes")
+    parser.add_argument("--order", default="ABBA", help="fresh: one window per letter; A is headrace, B the baseline")
+    parser.add_argument("--memory", default="", help="the engine's memory; the environment's by default")
+    parser.add_argument("--directory", type=Path, help="parent of the temporary directory")
     parser.add_argument("-o", dest="output", nargs=2, metavar=("json", "FILE"), help="write all facts to a file")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.sections if name not in SECTIONS + ON_DEMAND]
     if unknown:
-        parser.error(f"no section {unknown[0]!r}: there are {', '.join(SECTIONS + ON_DEMAND)}")
+        parser.error(f"unknown section {unknown[0]!r}: the sections are {', '.join(SECTIONS + ON_DEMAND)}")
     if not arguments.order or set(arguments.order) != {"A", "B"}:
-        parser.error("--order is made of both A and B, like ABBA")
+        parser.error("--order must have both A and B, like ABBA")
     if arguments.output:
         if arguments.output[0] != "json":
-            parser.error("-o writes json FILE")
+            parser.error("-o must be followed by json FILE")
         arguments.output[1] = Path(arguments.output[1]).absolute()
     return arguments
 

@@ -1,14 +1,15 @@
-"""A small batch through one step to Delta, in a JVM that is warm: Headrace against stock settings by hand."""
+"""Measure small batches through one step to Delta, in a warm JVM: Headrace and the baseline with default settings."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from pathlib import Path
+from statistics import median
 
-from figures import Figure, Section, middle
-from ground import Attempt, Ground
-from measure import say
+from figures import Figure, Section
+from process_cost import print_progress
+from sandbox import Command, Sandbox
 
 from headrace.runtime.events import read_events
 from headrace_shop.arrivals import CLEAN
@@ -46,48 +47,50 @@ BUNDLE = {
     "conf/local.yml": ENVIRONMENT,
     "databricks.yml": "bundle: {name: bench}\n",
 }
-# Stock deduplication has 200 partitions, and takes its time.
-COUNTS = {"landed_orders": (20, 20), "bronze_orders": (10, 10)}
+# Warm-up and measured batches. With default settings deduplication has 200 partitions, which is slow.
+BATCHES = {"landed_orders": (20, 20), "bronze_orders": (10, 10)}
 
 
-def measure(ground: Ground) -> Section:
-    """Headrace before and after stock; batch times as Spark itself reports them."""
-    ground.warm_up()
+def measure(sandbox: Sandbox) -> Section:
+    """Measure the stock baseline between two runs of Headrace. Batch durations are those that Spark reports."""
+    sandbox.warm_up()
     figures: list[Figure] = []
     notes: list[str] = []
     raw: dict[str, dict[str, list[int]]] = {}
-    for step, (warm, counted) in COUNTS.items():
-        warm, counted = (3, 5) if ground.is_trial else (warm, counted)
-        data = ground.sample(f"batch-{warm}-{counted}", ROWS * (warm + counted), files=warm + counted, mix=CLEAN)
-        took: dict[str, list[int]] = {"headrace": [], "stock": []}
+    for step, (warm_up, measured) in BATCHES.items():
+        warm_up, measured = (3, 5) if sandbox.is_trial else (warm_up, measured)
+        data = sandbox.sample(
+            f"batch-{warm_up}-{measured}", ROWS * (warm_up + measured), files=warm_up + measured, mix=CLEAN
+        )
+        durations: dict[str, list[int]] = {"headrace": [], "stock": []}
         for name in ("headrace", "stock", "headrace"):
-            say(f"batch: {name}, {step}, {warm} + {counted} batches of {ROWS} rows …")
-            took[name] += _batches(ground, name, step, data)[warm : warm + counted]
-        typical = {name: middle([float(each) for each in own]) for name, own in took.items()}
+            print_progress(f"batch: {name}, {step}, {warm_up} + {measured} batches of {ROWS} rows …")
+            durations[name] += _durations(sandbox, name, step, data)[warm_up : warm_up + measured]
+        medians = {name: median(values) for name, values in durations.items()}
         bound = ("at least", 6) if step == "landed_orders" else (None, 0)
         figures.append(
-            Figure(f"stock by hand / headrace, a batch of {step}", typical["stock"] / typical["headrace"], *bound)
+            Figure(f"stock baseline / headrace, a batch of {step}", medians["stock"] / medians["headrace"], *bound)
         )
-        notes.append(f"{step}: headrace {typical['headrace']:.0f} ms, stock by hand {typical['stock']:.0f} ms")
-        raw[step] = took
-    return Section(f"batch: {ROWS} rows through one step to Delta, the JVM being warm", figures, notes, {"ms": raw})
+        notes.append(f"{step}: headrace {medians['headrace']:.0f} ms, stock baseline {medians['stock']:.0f} ms")
+        raw[step] = durations
+    return Section(f"batch: {ROWS} rows through one step to Delta, in a warm JVM", figures, notes, {"ms": raw})
 
 
-def _batches(ground: Ground, name: str, step: str, data: Path) -> list[int]:
+def _durations(sandbox: Sandbox, name: str, step: str, data: Path) -> list[int]:
     if name == "headrace":
-        attempt = ground.headrace(ground.bundle("batch", data, BUNDLE), "small", "--step", step)
-        ground.cost(attempt)
-        took = _of_headrace(attempt)
+        command = sandbox.headrace(sandbox.bundle("batch", data, BUNDLE), "small", "--step", step)
+        sandbox.run(command)
+        durations = _headrace_durations(command)
     else:
-        told = ground.home / "progress.json"
-        options = ("--only", step, "--files-per-trigger", "1", "--progress", str(told))
-        attempt = ground.by_hand(data, *options, settings="stock")
-        ground.cost(attempt)
-        took = [batch["milliseconds"] for batch in json.loads(told.read_text()) if batch["rows"] == ROWS]
-    shutil.rmtree(attempt.directory)
-    return took
+        progress = sandbox.home / "progress.json"
+        options = ("--only", step, "--files-per-trigger", "1", "--progress", str(progress))
+        command = sandbox.baseline(data, *options, settings="stock")
+        sandbox.run(command)
+        durations = [batch["milliseconds"] for batch in json.loads(progress.read_text()) if batch["rows"] == ROWS]
+    shutil.rmtree(command.directory)
+    return durations
 
 
-def _of_headrace(attempt: Attempt) -> list[int]:
-    events = read_events(attempt.directory / ".headrace" / "local", "small")
+def _headrace_durations(command: Command) -> list[int]:
+    events = read_events(command.directory / ".headrace" / "local", "small")
     return [event.milliseconds for event in events if event.what == "batch" and event.rows == ROWS]

@@ -1,45 +1,47 @@
-"""A cold run of 100,000 orders, from the shell to the shell: Headrace against the tuned pipeline by hand."""
+"""Measure cold runs of 100,000 orders, from command start to exit: Headrace and the tuned baseline."""
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import asdict
+from statistics import median
 
-from figures import Figure, Section, middle
-from ground import Ground
-from measure import Cost, say
+from figures import Figure, Section
+from process_cost import Cost, print_progress
+from sandbox import Sandbox
 
 REPETITIONS = 3
 
 
-def measure(ground: Ground) -> Section:
-    """In alternating order; the class archive is there, as it is after a user's first run."""
-    rows = ground.share(100_000, least=1_000)
-    ground.warm_up()
-    data = ground.sample("cold", rows)
+def measure(sandbox: Sandbox) -> Section:
+    """Measure both in alternating order. The class archive exists, as it does after a user's first run."""
+    rows = sandbox.scaled(100_000, minimum=1_000)
+    sandbox.warm_up()
+    data = sandbox.sample("cold", rows)
     costs: dict[str, list[Cost]] = {"headrace": [], "tuned": []}
     for repetition in range(REPETITIONS):
         for name in ("headrace", "tuned") if repetition % 2 == 0 else ("tuned", "headrace"):
-            say(f"cold: {name}, {rows:,} orders, {repetition + 1} of {REPETITIONS} …")
+            print_progress(f"cold: {name}, {rows:,} orders, {repetition + 1} of {REPETITIONS} …")
             if name == "headrace":
-                attempt = ground.headrace(ground.bundle("headrace", data), "orders")
+                command = sandbox.headrace(sandbox.bundle("headrace", data), "orders")
             else:
-                attempt = ground.by_hand(data)
-            costs[name].append(ground.cost(attempt))
-            shutil.rmtree(attempt.directory)
+                command = sandbox.baseline(data)
+            costs[name].append(sandbox.run(command))
+            shutil.rmtree(command.directory)
 
-    wall = {name: middle([cost.wall for cost in own]) for name, own in costs.items()}
-    cpu = {name: middle([cost.cpu for cost in own]) for name, own in costs.items()}
+    wall = {name: median([cost.wall for cost in runs]) for name, runs in costs.items()}
+    cpu = {name: median([cost.cpu for cost in runs]) for name, runs in costs.items()}
     return Section(
-        f"cold: {rows:,} JSON orders, from the shell to the shell",
+        f"cold: {rows:,} JSON orders, from command start to exit",
         [
-            Figure("headrace / tuned by hand, wall time", wall["headrace"] / wall["tuned"], "at most", 0.8),
-            Figure("headrace / tuned by hand, CPU seconds", cpu["headrace"] / cpu["tuned"], "at most", 0.6),
+            Figure("headrace / tuned baseline, wall time", wall["headrace"] / wall["tuned"], "at most", 0.8),
+            Figure("headrace / tuned baseline, CPU seconds", cpu["headrace"] / cpu["tuned"], "at most", 0.6),
         ],
         [
-            f"{name:<9} {wall[name]:.1f} s, {cpu[name]:.1f} CPU s, session up after "
-            f"{middle([cost.started for cost in own]):.1f} s, others {middle([cost.others for cost in own]):.2f} cores"
-            for name, own in costs.items()
+            f"{name:<9} {wall[name]:.1f} s, {cpu[name]:.1f} CPU s, session ready after "
+            f"{median([cost.started for cost in runs]):.1f} s, "
+            f"others {median([cost.others for cost in runs]):.2f} cores"
+            for name, runs in costs.items()
         ],
-        {"costs": {name: [asdict(cost) for cost in own] for name, own in costs.items()}},
+        {"costs": {name: [asdict(cost) for cost in runs] for name, runs in costs.items()}},
     )

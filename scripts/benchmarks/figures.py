@@ -1,15 +1,14 @@
-"""What a section found: figures with their targets, as text and as JSON."""
+"""Results of a section: figures with their targets, as text and JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from statistics import median
 from typing import Any, Literal
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number, and what it should be."""
+    """A measured number and its target."""
 
     name: str
     value: float
@@ -17,23 +16,23 @@ class Figure:
     target: float = 0.0
 
     @property
-    def holds(self) -> bool | None:
-        """Whether the target is met; None without one."""
+    def is_met(self) -> bool | None:
+        """Return whether the target is met; None if there is none."""
         if self.bound is None:
             return None
         return self.value >= self.target if self.bound == "at least" else self.value <= self.target
 
     def line(self) -> str:
-        """For people."""
+        """Return the figure as one line of text."""
         if self.bound is None:
             return f"     {self.name:<66} {self.value:>9.2f}"
-        verdict = "ok  " if self.holds else "MISS"
+        verdict = "ok  " if self.is_met else "MISS"
         return f"{verdict} {self.name:<66} {self.value:>9.2f}  {self.bound} {self.target:g}"
 
 
 @dataclass(frozen=True)
 class Section:
-    """One section's figures, and the measurements that they come from."""
+    """The figures of one section and the measurements behind them."""
 
     title: str
     figures: list[Figure]
@@ -41,20 +40,16 @@ class Section:
     raw: dict[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
-        """For people."""
-        return "\n".join([self.title, *(f"     {note}" for note in self.notes), *(f.line() for f in self.figures)])
+        """Return the section as text."""
+        notes = (f"     {note}" for note in self.notes)
+        return "\n".join([self.title, *notes, *(figure.line() for figure in self.figures)])
 
     def facts(self) -> dict[str, Any]:
-        """For programs."""
-        figures = [{**asdict(figure), "holds": figure.holds} for figure in self.figures]
+        """Return the section as values for JSON."""
+        figures = [{**asdict(figure), "is_met": figure.is_met} for figure in self.figures]
         return {"title": self.title, "notes": self.notes, "figures": figures, "raw": self.raw}
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value below which that share of the values lies."""
+    """Return the value that is greater than this share of the values."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
-
-
-def middle(values: list[float]) -> float:
-    """The median."""
-    return median(values)

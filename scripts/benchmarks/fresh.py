@@ -1,4 +1,4 @@
-"""How old a row is when it is in silver, and in gold's state: Headrace against three free-running queries."""
+"""Measure the age of rows when they arrive in silver and in gold's state: Headrace and three concurrent queries."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from pathlib import Path
+from statistics import median
 
-import measure as costs
-from arrival import Watch
-from feed import Stock
-from figures import Figure, Section, middle, quantile
-from ground import Attempt, Ground
+import process_cost
+from arrival_times import ArrivalRecorder
+from feed import FeedData
+from figures import Figure, Section, quantile
+from sandbox import Command, Sandbox
 
-NAMES = {"A": "headrace", "B": "by hand"}
-ON_DISK = {  # where one keeps a large state
+NAMES = {"A": "headrace", "B": "baseline"}
+ROCKSDB = {  # the usual choice for a large state
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-MERGING = {"spark.databricks.delta.autoCompact.enabled": "true"}
-SPAN = 300.0  # seconds between two words on how it goes
-WARM = 60.0  # seconds of feeding before a window begins
-PATIENCE = 900.0
+AUTO_COMPACT = {"spark.databricks.delta.autoCompact.enabled": "true"}
+PROGRESS_INTERVAL_S = 300.0
+WARM_UP_S = 60.0  # between the start of the feed and of the window
+TIMEOUT_S = 900.0
 
 
 @dataclass(frozen=True)
 class Window:
-    """What one window saw: the ages of its files, in their order."""
+    """The measurements of one window: the age of each file in silver and gold, in order, and cores used."""
 
     silver: list[float]
     gold: list[float]
@@ -38,109 +39,115 @@ class Window:
     others: float
 
     def trend(self) -> str:
-        """Whether rows get older as the run does."""
+        """Return the median ages in the first and last third of the window as text."""
         third = max(1, len(self.silver) // 3)
         return (
-            f"first third {middle(self.silver[:third]):.1f} and {middle(self.gold[:third]):.1f} s, "
-            f"last third {middle(self.silver[-third:]):.1f} and {middle(self.gold[-third:]):.1f} s"
+            f"first third {median(self.silver[:third]):.1f} and {median(self.gold[:third]):.1f} s, "
+            f"last third {median(self.silver[-third:]):.1f} and {median(self.gold[-third:]):.1f} s"
         )
 
 
-def measure(ground: Ground) -> Section:
-    """A window per letter of the order, each in a session of its own, so that all are as old."""
-    ground.warm_up()
-    warm = WARM if not ground.is_trial else 10.0
-    lengths = list(islice(chain(ground.minutes, repeat(ground.minutes[-1])), len(ground.order)))
-    files = int(warm + 60 * max(lengths) + PATIENCE)
-    stock = Stock.make(ground.home / "samples" / "feed", files=files, state=ground.state)
+def measure(sandbox: Sandbox) -> Section:
+    """Measure one window per letter of the order. Each has a new session, so that all sessions are equally old."""
+    sandbox.warm_up()
+    warm_up = WARM_UP_S if not sandbox.is_trial else 10.0
+    lengths = list(islice(chain(sandbox.minutes, repeat(sandbox.minutes[-1])), len(sandbox.order)))
+    files = int(warm_up + 60 * max(lengths) + TIMEOUT_S)
+    data = FeedData.make(sandbox.home / "samples" / "feed", files=files, state=sandbox.state)
     windows: dict[str, list[Window]] = {name: [] for name in NAMES.values()}
-    for number, (letter, minutes) in enumerate(zip(ground.order, lengths, strict=True), 1):
+    for number, (letter, minutes) in enumerate(zip(sandbox.order, lengths, strict=True), 1):
         name = NAMES[letter]
-        costs.say(f"fresh: {name}, window {number} of {len(ground.order)}, {minutes:g} minutes …")
-        window = _window(ground, name, stock, warm, 60 * minutes)
+        process_cost.print_progress(f"fresh: {name}, window {number} of {len(sandbox.order)}, {minutes:g} minutes …")
+        window = _measure_window(sandbox, name, data, warm_up, 60 * minutes)
         windows[name].append(window)
-        costs.say(
-            f"  {name}: in silver after {middle(window.silver):.2f} s, in gold after {middle(window.gold):.2f} s; "
+        process_cost.print_progress(
+            f"  {name}: in silver after {median(window.silver):.2f} s, in gold after {median(window.gold):.2f} s; "
             f"{window.trend()}; {window.cores:.2f} cores, others {window.others:.2f}"
         )
-    silver = {name: [age for window in own for age in window.silver] for name, own in windows.items()}
-    gold = {name: [age for window in own for age in window.gold] for name, own in windows.items()}
-    ratios = [middle(ages["headrace"]) / middle(ages["by hand"]) for ages in (silver, gold)]
-    cores = {name: middle([window.cores for window in own]) for name, own in windows.items()}
-    state = f", {ground.state:,} keys in bronze's state, in RocksDB" if ground.state else ""
-    told = ", ".join(f"{minutes:g}" for minutes in dict.fromkeys(lengths))
+    silver = {name: [age for window in runs for age in window.silver] for name, runs in windows.items()}
+    gold = {name: [age for window in runs for age in window.gold] for name, runs in windows.items()}
+    ratios = [median(ages["headrace"]) / median(ages["baseline"]) for ages in (silver, gold)]
+    cores = {name: median([window.cores for window in runs]) for name, runs in windows.items()}
+    state = f", {sandbox.state:,} keys in bronze's state, in RocksDB" if sandbox.state else ""
+    window_lengths = ", ".join(f"{minutes:g}" for minutes in dict.fromkeys(lengths))
     return Section(
-        f"fresh: three steps at 100 rows a second, windows of {told} minutes{state}",
+        f"fresh: three steps at 100 rows a second, windows of {window_lengths} minutes{state}",
         [
-            Figure("headrace / by hand, median age in silver", ratios[0], "at most", 0.6),
-            Figure("headrace / by hand, median age in gold's state", ratios[1], "at most", 0.6),
-            Figure("headrace / by hand, cores used", cores["headrace"] / cores["by hand"]),
+            Figure("headrace / baseline, median age in silver", ratios[0], "at most", 0.6),
+            Figure("headrace / baseline, median age in gold's state", ratios[1], "at most", 0.6),
+            Figure("headrace / baseline, cores used", cores["headrace"] / cores["baseline"]),
         ],
         [
             *(
-                f"{name:<9} silver {middle(silver[name]):.2f} s (95 %: {quantile(silver[name], 0.95):.2f}), "
-                f"gold {middle(gold[name]):.2f} s (95 %: {quantile(gold[name], 0.95):.2f}), {cores[name]:.2f} cores"
+                f"{name:<9} silver {median(silver[name]):.2f} s (95 %: {quantile(silver[name], 0.95):.2f}), "
+                f"gold {median(gold[name]):.2f} s (95 %: {quantile(gold[name], 0.95):.2f}), {cores[name]:.2f} cores"
                 for name in windows
             ),
-            *(f"{name:<9} {window.trend()}" for name, own in windows.items() for window in own),
+            *(f"{name:<9} {window.trend()}" for name, runs in windows.items() for window in runs),
         ],
-        {"windows": {name: [window.__dict__ for window in own] for name, own in windows.items()}},
+        {"windows": {name: [window.__dict__ for window in runs] for name, runs in windows.items()}},
     )
 
 
-def _window(ground: Ground, name: str, stock: Stock, warm: float, seconds: float) -> Window:
-    data = ground.fresh("data")
-    feed = stock.lay_out(data)
-    attempt = _attempt(ground, name, data)
+def _measure_window(sandbox: Sandbox, name: str, feed_data: FeedData, warm_up: float, seconds: float) -> Window:
+    data = sandbox.new_directory("data")
+    feed = feed_data.prepare(data)
+    command = _command(sandbox, name, data)
     with ExitStack() as stack:
-        watch = Watch(attempt.tables / "silver_orders", attempt.checkpoint("gold_revenue"), stock.file_of)
-        stack.enter_context(watch)
-        log = attempt.directory / "log.txt"
+        arrivals = ArrivalRecorder(
+            command.tables / "silver_orders", command.checkpoint("gold_revenue"), feed_data.file_of
+        )
+        stack.enter_context(arrivals)
+        log = command.directory / "log.txt"
         process = stack.enter_context(
-            costs.running(attempt.command, directory=attempt.directory, environment=ground.environment, log=log)
+            process_cost.running(
+                command.arguments, directory=command.directory, environment=sandbox.environment, log=log
+            )
         )
 
         def wait_for(file: int) -> None:
-            def there() -> bool:
+            def has_arrived() -> bool:
                 if process.poll() is not None:
-                    raise SystemExit(f"{name} ended by itself:\n{log.read_text()[-4000:]}")
-                return file in watch.in_gold and file in watch.in_silver
+                    raise SystemExit(f"{name} exited:\n{log.read_text()[-4000:]}")
+                return file in arrivals.in_gold and file in arrivals.in_silver
 
-            costs.until(there, within=PATIENCE, what=f"{name} has file {file} in silver and gold")
+            what = f"{name} to have file {file} in silver and gold"
+            process_cost.wait_until(has_arrived, timeout=TIMEOUT_S, what=what)
 
         feed.publish()
         wait_for(0)
-        feed.begin()
-        stack.callback(feed.end)
-        time.sleep(warm)
-        first, began = len(feed.published), time.monotonic()
-        own, busy = _cpu(process.pid), costs.busy_seconds()
-        while (left := began + seconds - time.monotonic()) > 0:
+        feed.start()
+        stack.callback(feed.stop)
+        time.sleep(warm_up)
+        first, started_at = len(feed.published), time.monotonic()
+        cpu, busy = _cpu(process.pid), process_cost.busy_seconds()
+        while (remaining := started_at + seconds - time.monotonic()) > 0:
             since = len(feed.published)
-            time.sleep(min(left, SPAN))
-            come = [watch.in_silver[file] - feed.published[file] for file in list(watch.in_silver) if file >= since]
-            costs.say(f"  {len(come)} files since the last word, in silver after {middle(come or [0.0]):.2f} s")
-        last, lasted = len(feed.published) - 1, time.monotonic() - began
-        own, busy = _cpu(process.pid) - own, costs.busy_seconds() - busy
+            time.sleep(min(remaining, PROGRESS_INTERVAL_S))
+            new_files = [file for file in list(arrivals.in_silver) if file >= since]
+            ages = [arrivals.in_silver[file] - feed.published[file] for file in new_files]
+            process_cost.print_progress(f"  {len(ages)} more files, in silver after {median(ages or [0.0]):.2f} s")
+        last, duration = len(feed.published) - 1, time.monotonic() - started_at
+        cpu, busy = _cpu(process.pid) - cpu, process_cost.busy_seconds() - busy
         wait_for(last)
-        feed.end()
+        feed.stop()
     files = range(first, last + 1)
-    silver = [watch.in_silver[file] - feed.published[file] for file in files]
-    gold = [watch.in_gold[file] - feed.published[file] for file in files]
-    shutil.rmtree(attempt.directory)
+    silver = [arrivals.in_silver[file] - feed.published[file] for file in files]
+    gold = [arrivals.in_gold[file] - feed.published[file] for file in files]
+    shutil.rmtree(command.directory)
     shutil.rmtree(data)
-    return Window(silver, gold, own / lasted, max(0.0, busy - own) / lasted)
+    return Window(silver, gold, cpu / duration, max(0.0, busy - cpu) / duration)
 
 
-def _attempt(ground: Ground, name: str, data: Path) -> Attempt:
-    chosen = ON_DISK if ground.state else {}
+def _command(sandbox: Sandbox, name: str, data: Path) -> Command:
+    spark_settings = ROCKSDB if sandbox.state else {}
     if name == "headrace":
-        return ground.headrace(ground.bundle("fresh", data, settings=chosen), "orders", "--follow")
-    # The same collector and merging of small files as Headrace has, so that only the way of going round differs.
-    chosen = {**chosen, **MERGING}
-    settings = [f"--setting={key}={value}" for key, value in chosen.items()]
-    return ground.by_hand(data, "--follow", "--java-options=-XX:+UseParallelGC", *settings)
+        return sandbox.headrace(sandbox.bundle("fresh", data, settings=spark_settings), "orders", "--follow")
+    # The same garbage collector and compaction as Headrace, so that only the scheduling of batches differs.
+    spark_settings = {**spark_settings, **AUTO_COMPACT}
+    settings = [f"--setting={key}={value}" for key, value in spark_settings.items()]
+    return sandbox.baseline(data, "--follow", "--java-options=-XX:+UseParallelGC", *settings)
 
 
 def _cpu(pid: int) -> float:
-    return sum(process.cpu for process in costs.descendants(pid))
+    return sum(process.cpu for process in process_cost.descendants(pid))

@@ -1,49 +1,50 @@
-"""Ten million orders through bronze, silver and gold: Headrace against the same queries written directly."""
+"""Measure ten million orders through bronze, silver and gold: Headrace and the tuned baseline."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict
+from statistics import median
 
-from figures import Figure, Section, middle
-from ground import Attempt, Ground
-from measure import Cost, say
+from figures import Figure, Section
+from process_cost import Cost, print_progress
+from sandbox import Command, Sandbox
 
-ORDER = ("headrace", "direct", "direct", "headrace")
+ORDER = ("headrace", "baseline", "baseline", "headrace")
 
 
-def measure(ground: Ground) -> Section:
-    """Measure both twice, in alternating order; the direct queries have the JVM options of a large run."""
-    rows = ground.share(10_000_000, least=10_000)
-    ground.warm_up()
-    data = ground.sample("large", rows, files=100)
-    contenders: dict[str, Callable[[], Attempt]] = {
-        "headrace": lambda: ground.headrace(ground.bundle("headrace", data), "orders"),
-        "direct": lambda: ground.by_hand(data),
+def measure(sandbox: Sandbox) -> Section:
+    """Measure both twice, in alternating order. The baseline has the JVM options of a large run."""
+    rows = sandbox.scaled(10_000_000, minimum=10_000)
+    sandbox.warm_up()
+    data = sandbox.sample("large", rows, files=100)
+    contenders: dict[str, Callable[[], Command]] = {
+        "headrace": lambda: sandbox.headrace(sandbox.bundle("headrace", data), "orders"),
+        "baseline": lambda: sandbox.baseline(data),
     }
     costs: dict[str, list[Cost]] = {name: [] for name in contenders}
-    made: dict[str, int] = {}
+    gold_rows: dict[str, int] = {}
     for name in ORDER:
-        say(f"large: {name}, {rows:,} orders …")
-        attempt = contenders[name]()
-        costs[name].append(ground.cost(attempt))
-        made[name] = attempt.rows("gold_revenue")
-        shutil.rmtree(attempt.directory)
+        print_progress(f"large: {name}, {rows:,} orders …")
+        command = contenders[name]()
+        costs[name].append(sandbox.run(command))
+        gold_rows[name] = command.rows("gold_revenue")
+        shutil.rmtree(command.directory)
 
-    wall = {name: middle([cost.wall for cost in own]) for name, own in costs.items()}
-    cpu = {name: middle([cost.cpu for cost in own]) for name, own in costs.items()}
+    wall = {name: median([cost.wall for cost in runs]) for name, runs in costs.items()}
+    cpu = {name: median([cost.cpu for cost in runs]) for name, runs in costs.items()}
     return Section(
         f"large: {rows:,} JSON orders through bronze, silver and gold into Delta",
         [
-            Figure("headrace / written directly, wall time", wall["headrace"] / wall["direct"], "at most", 1.1),
-            Figure("headrace / written directly, CPU seconds", cpu["headrace"] / cpu["direct"]),
-            Figure("rows of gold_revenue, headrace / written directly", made["headrace"] / max(1, made["direct"])),
+            Figure("headrace / baseline, wall time", wall["headrace"] / wall["baseline"], "at most", 1.1),
+            Figure("headrace / baseline, CPU seconds", cpu["headrace"] / cpu["baseline"]),
+            Figure("rows of gold_revenue, headrace / baseline", gold_rows["headrace"] / max(1, gold_rows["baseline"])),
         ],
         [
             f"{name:<9} {wall[name]:.1f} s, {cpu[name]:.1f} CPU s, {rows / wall[name]:,.0f} rows/s, "
-            f"others {middle([cost.others for cost in own]):.2f} cores"
-            for name, own in costs.items()
+            f"others {median([cost.others for cost in runs]):.2f} cores"
+            for name, runs in costs.items()
         ],
-        {"costs": {name: [asdict(cost) for cost in own] for name, own in costs.items()}, "rows": made},
+        {"costs": {name: [asdict(cost) for cost in runs] for name, runs in costs.items()}, "rows": gold_rows},
     )

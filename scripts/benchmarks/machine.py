@@ -1,4 +1,4 @@
-"""The machine that the figures were measured on."""
+"""Describe the machine that the figures are measured on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def facts() -> dict[str, str | int | float]:
-    """Its size, its load and the versions."""
+    """Return the machine's size and load, and the versions of the software."""
     memory = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     return {
@@ -31,15 +31,16 @@ def facts() -> dict[str, str | int | float]:
     }
 
 
-def line(told: dict[str, str | int | float]) -> str:
-    """In one line."""
+def line(facts: dict[str, str | int | float]) -> str:
+    """Return the facts as one line of text."""
     return (
-        f"{told['cores']} cores ({told['processor']}), {told['memory_gb']} GB, load {told['load']} at the start; "
-        f"Python {told['python']}, Java {told['java']}, Spark {told['spark']}, Delta {told['delta']}; {told['commit']}"
+        f"{facts['cores']} cores ({facts['processor']}), {facts['memory_gb']} GB, load {facts['load']} at the start; "
+        f"Python {facts['python']}, Java {facts['java']}, Spark {facts['spark']}, Delta {facts['delta']}; "
+        f"{facts['commit']}"
     )
 
 
 def _commit() -> str:
     command = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--abbrev=10"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    return told.stdout.strip() or "no commit"
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return result.stdout.strip() or "no commit"

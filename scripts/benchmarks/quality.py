@@ -1,14 +1,15 @@
-"""What judging costs a step: CPU seconds of the JVM against a plain Delta sink that filters the bad rows away."""
+"""Measure what expectations cost: CPU time of the JVM, compared with a Delta sink behind a filter for bad rows."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from statistics import median
 
-import measure as costs
-from figures import Figure, Section, middle
-from ground import Ground
+import process_cost
+from figures import Figure, Section
+from sandbox import Sandbox
 
 from headrace_shop.arrivals import CLEAN, Mix
 
@@ -44,7 +45,7 @@ BUNDLE = {
     "conf/local.yml": ENVIRONMENT,
     "databricks.yml": "bundle: {name: bench}\n",
 }
-FIVE_PERCENT = Mix(duplicate=0, malformed=0.02, future=0.01, refused=0.02, late=0, warned=0)
+FIVE_PERCENT = Mix(duplicate=0, malformed=0.02, future=0.01, invalid=0.02, late=0, warned=0)
 NAMES = {
     "stateful clean": ("stateful, no bad rows", 1.30),
     "stateful bad": ("stateful, 5 % bad rows", None),
@@ -53,29 +54,31 @@ NAMES = {
 }
 
 
-def measure(ground: Ground) -> Section:
-    """The median, over rounds in one JVM, of the two ways' ratio."""
-    rows = ground.share(400_000, least=1_000)
+def measure(sandbox: Sandbox) -> Section:
+    """Return the median ratios of several rounds in one JVM."""
+    rows = sandbox.scaled(400_000, minimum=1_000)
     for name, mix in (("clean", CLEAN), ("bad", FIVE_PERCENT)):
-        ground.sample(f"quality/{name}", rows, files=21, mix=mix)
-    root = ground.bundle("quality", ground.home, BUNDLE)
-    costs.say(f"quality: {rows:,} orders, judged and plainly filtered by turns …")
-    told = root / "told.json"
-    script, samples = Path(__file__).with_name("judging.py"), ground.home / "samples" / "quality"
-    command = [sys.executable, *map(str, (script, root, samples, told))]
-    command += ["--warm", "1", "--rounds", "2"] if ground.is_trial else []
-    costs.run(command, directory=root, environment=ground.environment)
-    rounds = json.loads(told.read_text())
+        sandbox.sample(f"quality/{name}", rows, files=21, mix=mix)
+    root = sandbox.bundle("quality", sandbox.home, BUNDLE)
+    process_cost.print_progress(f"quality: {rows:,} orders, with expectations and with a filter in turn …")
+    output = root / "rounds.json"
+    script, samples = Path(__file__).with_name("quality_runs.py"), sandbox.home / "samples" / "quality"
+    command = [sys.executable, *map(str, (script, root, samples, output))]
+    command += ["--warm", "1", "--rounds", "2"] if sandbox.is_trial else []
+    process_cost.run(command, directory=root, environment=sandbox.environment)
+    rounds = json.loads(output.read_text())
 
     figures, notes = [], []
     for case, (name, target) in NAMES.items():
-        ratio = middle([one[f"{case} judged"] / max(0.01, one[f"{case} filtered"]) for one in rounds])
+        ratio = median([cost[f"{case} expectations"] / max(0.01, cost[f"{case} filter"]) for cost in rounds])
         bound = ("at most", target) if target else (None, 0)
-        figures.append(Figure(f"judged / filtered, CPU s, {name}", ratio, *bound))
-        took = [
-            f"{way} {middle([one[f'{case} {way}'] for one in rounds]):.1f} CPU s "
-            f"(a run without new rows {middle([one[f'{case} {way} idle'] for one in rounds]):.1f})"
-            for way in ("judged", "filtered")
+        figures.append(Figure(f"expectations / filter, CPU s, {name}", ratio, *bound))
+        costs = [
+            f"{contender} {median([cost[f'{case} {contender}'] for cost in rounds]):.1f} CPU s "
+            f"(a run without new rows {median([cost[f'{case} {contender} idle'] for cost in rounds]):.1f})"
+            for contender in ("expectations", "filter")
         ]
-        notes.append(f"{name}: {', '.join(took)}")
-    return Section(f"quality: {rows:,} orders, judged or filtered, into Delta", figures, notes, {"rounds": rounds})
+        notes.append(f"{name}: {', '.join(costs)}")
+    return Section(
+        f"quality: {rows:,} orders into Delta, with expectations or a filter", figures, notes, {"rounds": rounds}
+    )

@@ -1,4 +1,4 @@
-"""How long the commands take that need no JVM, against Python's own start."""
+"""Measure commands that need no JVM, compared with the start of Python itself."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 
-from figures import Figure, Section, middle
-from ground import Ground
+from figures import Figure, Section
 from machine import REPOSITORY
-from measure import say
+from process_cost import print_progress
+from sandbox import Sandbox
 
 from headrace.testing.workspace import LocalWorkspace
 
 REPETITIONS = 11
 
 
-def measure(ground: Ground) -> Section:
-    """One after the other, again and again."""
+def measure(sandbox: Sandbox) -> Section:
+    """Measure the commands in turn, repeatedly."""
     headrace = str(Path(sys.executable).with_name("headrace"))
-    bundle = ground.fresh("start") / "bundle"
+    bundle = sandbox.new_directory("start") / "bundle"
     subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(bundle)], check=True)
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],
@@ -28,27 +29,27 @@ def measure(ground: Ground) -> Section:
         "headrace check": [headrace, "check"],
         "headrace plan": [headrace, "plan", "--env", "staging"],
     }
-    say(f"start: {', '.join(commands)}, {REPETITIONS} times each …")
+    print_progress(f"start: {', '.join(commands)}, {REPETITIONS} times each …")
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     with LocalWorkspace(bundle.parent / "workspace", execute=False) as workspace:
         login = {"DATABRICKS_HOST": workspace.url, "DATABRICKS_TOKEN": workspace.token}
-        given = {"cwd": bundle, "env": {**ground.environment, **login}, "stdout": subprocess.DEVNULL, "check": True}
-        subprocess.run([headrace, "deploy", "--env", "staging", "--yes"], **given)
+        options = {"cwd": bundle, "env": {**sandbox.environment, **login}, "stdout": subprocess.DEVNULL, "check": True}
+        subprocess.run([headrace, "deploy", "--env", "staging", "--yes"], **options)
         for repetition in range(REPETITIONS + 1):
             for name, command in commands.items():
-                began = time.perf_counter()
-                subprocess.run(command, **given)
-                if repetition:  # the first one reads the disk and compiles
-                    seconds[name].append(time.perf_counter() - began)
-    typical = {name: middle(own) for name, own in seconds.items()}
-    python = typical["python -c pass"]
+                started_at = time.perf_counter()
+                subprocess.run(command, **options)
+                if repetition:  # not the first one, which reads from disk and compiles
+                    seconds[name].append(time.perf_counter() - started_at)
+    medians = {name: median(values) for name, values in seconds.items()}
+    python = medians["python -c pass"]
     return Section(
         "start: commands without a JVM",
         [
-            Figure("headrace --help / python -c pass", typical["headrace --help"] / python, "at most", 10),
-            Figure("headrace check / python -c pass", typical["headrace check"] / python, "at most", 35),
-            Figure("headrace plan, nothing changed / python -c pass", typical["headrace plan"] / python, "at most", 50),
+            Figure("headrace --help / python -c pass", medians["headrace --help"] / python, "at most", 10),
+            Figure("headrace check / python -c pass", medians["headrace check"] / python, "at most", 35),
+            Figure("headrace plan, nothing changed / python -c pass", medians["headrace plan"] / python, "at most", 50),
         ],
-        [f"{name:<16} {1000 * value:.0f} ms" for name, value in typical.items()],
+        [f"{name:<16} {1000 * value:.0f} ms" for name, value in medians.items()],
         {"seconds": seconds},
     )

@@ -1,4 +1,4 @@
-"""Writes the grammar of a job, as the SDK's own classes declare it, into src/headrace/config/databricks/job_grammar.json."""
+"""Generate src/headrace/config/databricks/job_grammar.json: the keys and types of a job, from the SDK's classes."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from pathlib import Path
 from databricks.sdk.service import jobs
 
 FILE = Path(__file__).resolve().parents[2] / "src" / "headrace" / "config" / "databricks" / "job_grammar.json"
-SCALARS = {str: "text", int: "whole number", float: "number", bool: "truth"}
+SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+Kinds = dict[str, dict[str, str] | list[str]]
 
 
-def made() -> str:
-    """The text of the file: each class as its keys and their kinds, each enumeration as its words.
+def generate() -> str:
+    """Return the text of the file: each class as its keys and their kinds, each enumeration as its values.
 
-    A kind is one word: `text`, `Task`, `[Task]` for a list, `{text}` for a mapping; `!` stands behind what is needed.
+    A kind is `any`, a scalar such as `string`, a name such as `Task`, `[Task]` for a list or `{string}` for a mapping.
+    A trailing `!` marks a required key.
     """
-    kinds: dict[str, dict[str, str] | list[str]] = {}
+    kinds: Kinds = {}
     classes: dict[str, type] = {}
     kind_of(jobs.JobSettings, kinds, classes)
     kind_of(jobs.JobAccessControlRequest, kinds, classes)
-    # databricks.yml has one key that is no setting of the job, and calls one thing otherwise than the SDK does.
+    # databricks.yml has `permissions`, which JobSettings lacks, and calls their `permission_level` just `level`.
     kinds["Permission"] = _permission(kinds.pop("JobAccessControlRequest"))
     job = kinds["JobSettings"]
     assert isinstance(job, dict)
     job["permissions"] = "[Permission]"
-    rows = [f" {json.dumps(name)}: {json.dumps(kinds[name])}" for name in sorted(kinds)]
-    return "{\n" + ",\n".join(rows) + "\n}\n"
+    entries = [f" {json.dumps(name)}: {json.dumps(kinds[name])}" for name in sorted(kinds)]
+    return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
 def _permission(request: dict[str, str] | list[str]) -> dict[str, str]:
@@ -40,34 +43,34 @@ def _permission(request: dict[str, str] | list[str]) -> dict[str, str]:
     }
 
 
-def kind_of(hint: object, kinds: dict[str, dict[str, str] | list[str]], classes: dict[str, type]) -> str:
-    """A type as one word; the classes that it names are added to the kinds."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+def kind_of(hint: object, kinds: Kinds, classes: dict[str, type]) -> str:
+    """Return the kind of a type hint. Add the classes that it refers to, directly or not, to `kinds`."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        (hint,) = (one for one in inner if one is not type(None))
+        (hint,) = (argument for argument in arguments if argument is not type(None))
         return kind_of(hint, kinds, classes)
     if origin is list:
-        return f"[{kind_of(inner[0], kinds, classes)}]"
+        return f"[{kind_of(arguments[0], kinds, classes)}]"
     if origin is dict:
-        return f"{{{kind_of(inner[1], kinds, classes)}}}"
+        return f"{{{kind_of(arguments[1], kinds, classes)}}}"
     if isinstance(hint, type) and hint in SCALARS:
         return SCALARS[hint]
     if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or issubclass(hint, enum.Enum)):
-        return _named(hint, kinds, classes)
-    return "anything"
+        return _class_kind(hint, kinds, classes)
+    return "any"
 
 
-def _named(cls: type, kinds: dict[str, dict[str, str] | list[str]], classes: dict[str, type]) -> str:
+def _class_kind(cls: type, kinds: Kinds, classes: dict[str, type]) -> str:
     name = cls.__name__
     if classes.setdefault(name, cls) is not cls:
-        raise ValueError(f"two classes are called {name}")
+        raise ValueError(f"two classes have the name {name}")
     if name in kinds:
         return name
     if issubclass(cls, enum.Enum):
-        kinds[name] = [word.value for word in cls]
+        kinds[name] = [member.value for member in cls]
         return name
     keys: dict[str, str] = {}
-    kinds[name] = keys  # before its keys: a task may hold a task
+    kinds[name] = keys  # added before its keys are: a task may contain a task
     hints = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -76,4 +79,4 @@ def _named(cls: type, kinds: dict[str, dict[str, str] | list[str]], classes: dic
 
 
 if __name__ == "__main__":
-    FILE.write_text(made(), encoding="utf-8")
+    FILE.write_text(generate(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Applies each break of breaks.toml to a copy of the tree, runs the tests named for it, and tells which one noticed."""
+"""Apply each mutation of breaks.toml to a copy of the repository, run its tests, and report which one fails."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ COPIED = (
     "LICENSE",
     "runtime.lock",
 )
-SECONDS = 600
+TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
-class Break:
-    """One line of one module, changed so that a test must notice."""
+class Mutation:
+    """A change of one line of a module that must make a test fail."""
 
     module: str
     old: str
@@ -40,35 +40,37 @@ class Break:
     tests: tuple[str, ...]
 
 
-def main(wanted: list[str]) -> int:
-    breaks = read_breaks()
-    missing = modules() - {one.module for one in breaks}
+def main(names: list[str]) -> int:
+    """Apply the mutations of modules whose names contain one of `names`, or all, and return the exit code."""
+    mutations = load_mutations()
+    missing = modules() - {mutation.module for mutation in mutations}
     for module in sorted(missing):
-        print(f"{module}: NO BREAK")
-    chosen = [one for one in breaks if not wanted or any(name in one.module for name in wanted)]
-    if red := without_a_break(sorted({test for one in chosen for test in one.tests})):
-        print(f"{red} fails without a break: it would notice anything")
+        print(f"{module}: NO MUTATION")
+    selected = [mutation for mutation in mutations if not names or any(name in mutation.module for name in names)]
+    if failure := run_original(sorted({test for mutation in selected for test in mutation.tests})):
+        print(f"{failure} fails without a mutation")
         return 1
-    unnoticed = []
-    for number, one in enumerate(chosen, 1):
-        noticed = try_break(one)
-        print(
-            f"[{number}/{len(chosen)}] {one.module}: {one.old.strip()[:60]!r}: {noticed or 'NOT NOTICED'}", flush=True
-        )
-        unnoticed += [] if noticed else [one]
-    print(f"{len(chosen)} breaks, {len(unnoticed)} not noticed, {len(missing)} modules without a break")
-    return 1 if unnoticed or missing else 0
+    survivors = []
+    for number, mutation in enumerate(selected, 1):
+        failure = apply(mutation)
+        line = f"{mutation.module}: {mutation.old.strip()[:60]!r}: {failure or 'NOT DETECTED'}"
+        print(f"[{number}/{len(selected)}] {line}", flush=True)
+        survivors += [] if failure else [mutation]
+    print(f"{len(selected)} mutations, {len(survivors)} not detected, {len(missing)} modules without a mutation")
+    return 1 if survivors or missing else 0
 
 
-def read_breaks() -> list[Break]:
-    listed = tomllib.loads((Path(__file__).parent / "breaks.toml").read_text())
+def load_mutations() -> list[Mutation]:
+    entries = tomllib.loads((Path(__file__).parent / "breaks.toml").read_text())
     return [
-        Break(module, one["old"], one["new"], tuple(one["tests"])) for module, ones in listed.items() for one in ones
+        Mutation(module, entry["old"], entry["new"], tuple(entry["tests"]))
+        for module, module_entries in entries.items()
+        for entry in module_entries
     ]
 
 
 def modules() -> set[str]:
-    """All modules that hold code: those of the tool by their name in it, others with their package's."""
+    """Return the names of all modules with code: relative to `headrace`, or with their own package's name."""
     source = ROOT / "src"
     return {
         str(file.relative_to(source).with_suffix("")).removeprefix("headrace/")
@@ -77,47 +79,53 @@ def modules() -> set[str]:
     }
 
 
-def without_a_break(tests: list[str]) -> str:
-    """The name of the first test that fails in the copy as it is; empty when none does."""
-    with copied() as tree:
-        return first_failure(tree, tests, within=len(tests) * SECONDS)
+def run_original(tests: list[str]) -> str:
+    """Return the name of the first test that fails without a mutation; empty if all pass."""
+    with copy_repository() as repository:
+        return first_failure(repository, tests, timeout=len(tests) * TIMEOUT_S)
 
 
 @contextmanager
-def copied() -> Iterator[Path]:
-    """A copy of the tree, of all that the tests need."""
-    with tempfile.TemporaryDirectory(prefix="headrace-mutate-") as place:
+def copy_repository() -> Iterator[Path]:
+    """Yield a temporary copy of everything that the tests need."""
+    with tempfile.TemporaryDirectory(prefix="headrace-mutate-") as directory:
         for name in COPIED:
-            origin = ROOT / name
-            (shutil.copytree if origin.is_dir() else shutil.copy)(origin, Path(place) / name)
-        yield Path(place)
+            original = ROOT / name
+            (shutil.copytree if original.is_dir() else shutil.copy)(original, Path(directory) / name)
+        yield Path(directory)
 
 
-def try_break(one: Break) -> str:
-    """The name of the first test that failed; empty when none did."""
-    with copied() as tree:
-        package = "" if one.module.startswith("headrace_") else "headrace"
-        file = tree / "src" / package / (one.module if one.module.endswith(".java") else f"{one.module}.py")
+def apply(mutation: Mutation) -> str:
+    """Return the name of the first test that fails with the mutation; empty if all pass."""
+    with copy_repository() as repository:
+        package = "" if mutation.module.startswith("headrace_") else "headrace"
+        name = mutation.module if mutation.module.endswith(".java") else f"{mutation.module}.py"
+        file = repository / "src" / package / name
         text = file.read_text()
-        if text.count(one.old) != 1:
-            raise SystemExit(f"Error: {one.module} holds {one.old!r} {text.count(one.old)} times\n  fix: breaks.toml")
-        file.write_text(text.replace(one.old, one.new))
-        return first_failure(tree, one.tests)
+        if (count := text.count(mutation.old)) != 1:
+            raise SystemExit(
+                f"Error: {mutation.old!r} occurs {count} times in {mutation.module}\n"
+                "  fix: correct `old` in breaks.toml; it must occur exactly once"
+            )
+        file.write_text(text.replace(mutation.old, mutation.new))
+        return first_failure(repository, mutation.tests)
 
 
-def first_failure(tree: Path, tests: Sequence[str], *, within: float = SECONDS) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+def first_failure(repository: Path, tests: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
+    """Run the tests and return the name of the first that fails; empty if all pass."""
+    environment = {**os.environ, "PYTHONPATH": str(repository / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
     try:
-        done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=within, check=False
+        result = subprocess.run(
+            command, cwd=repository, env=environment, capture_output=True, text=True, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"{tests[0]} did not end"
-    if done.returncode not in (0, 1, 2):
-        raise SystemExit(f"Error: pytest could not run {' '.join(tests)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return failed[0] if failed else ""
+        return f"{tests[0]} timed out"
+    if result.returncode not in (0, 1, 2):
+        output = f"{result.stdout[-2000:]}{result.stderr[-2000:]}"
+        raise SystemExit(f"Error: pytest could not run {' '.join(tests)}\n  fix: correct the test names\n{output}")
+    failures = re.findall(r"^(?:FAILED|ERROR) (\S+)", result.stdout, re.MULTILINE)
+    return failures[0] if failures else ""
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The command `headrace`, which is also `python -m headrace`."""
+"""The command `headrace`, also called as `python -m headrace`."""
 
 from headrace import interrupts
 
 
 def run() -> None:
-    """Run the command line; a signal ends it at any moment from here on."""
-    interrupts.end_at_once()
+    """Run the command line. A signal ends the process without a traceback, even while modules are imported."""
+    interrupts.exit_on_signal()
     from headrace.cli import main
 
     interrupts.call(lambda: main(prog_name="headrace"))

@@ -1,15 +1,15 @@
-"""Child processes of this process, which are killed if it is interrupted."""
+"""Child processes that are killed if this process is interrupted."""
 
 from __future__ import annotations
 
 import subprocess
 from typing import Any
 
-CHILDREN: list[subprocess.Popen[Any]] = []  # to be killed if this process is interrupted
+CHILDREN: list[subprocess.Popen[Any]] = []
 
 
 def kill_children() -> None:
-    """Kill the recorded child processes that still run, and wait until they are gone."""
+    """Kill the registered child processes that still run, and wait until they have ended."""
     for process in CHILDREN:
         if process.poll() is None:
             process.kill()

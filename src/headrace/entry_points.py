@@ -1,4 +1,4 @@
-"""What a job calls: plain functions that return when all went well and raise when not; never SystemExit."""
+"""The functions that a job calls. They return on success and raise on failure, and never raise SystemExit."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ if TYPE_CHECKING:
 
 
 def run() -> None:
-    """Runs a pipeline's steps, all or those named with --step."""
+    """Run the steps of a pipeline: all of them, or those given with --step."""
     _run(sys.argv[1:], layer=None)
 
 
 def bronze() -> None:
-    """Runs the bronze steps of a pipeline."""
+    """Run the bronze steps of a pipeline."""
     _run(sys.argv[1:], layer="bronze")
 
 
 def silver() -> None:
-    """Runs the silver steps of a pipeline."""
+    """Run the silver steps of a pipeline."""
     _run(sys.argv[1:], layer="silver")
 
 
 def gold() -> None:
-    """Runs the gold steps of a pipeline."""
+    """Run the gold steps of a pipeline."""
     _run(sys.argv[1:], layer="gold")
 
 
-class _Arguments(argparse.ArgumentParser):
+class _ArgumentParser(argparse.ArgumentParser):
+    """Raises ConfigurationError where argparse would exit."""
+
     def error(self, message: str) -> None:  # type: ignore[override]
         raise ConfigurationError(message, where="the job's parameters", fix=self.format_usage().strip())
 
@@ -46,24 +48,27 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     from headrace.runtime import runner
     from headrace.spark import session
 
-    given = _parse(argv)
-    bundle = load_bundle(find_root(Path(given.conf)), given.env, dict(given.value))
-    only = given.step or [
-        step.name for step in runner.select_steps(bundle, given.pipeline, ()) if layer in (None, step.layer)
+    arguments = _parse(argv)
+    pipeline = arguments.pipeline
+    bundle = load_bundle(find_root(Path(arguments.conf)), arguments.env, dict(arguments.value))
+    steps = arguments.step or [
+        step.name for step in runner.select_steps(bundle, pipeline, ()) if layer in (None, step.layer)
     ]
-    if not only:
-        raise ConfigurationError(f"pipeline {given.pipeline!r} has no {layer} step", fix="call `run`, or another layer")
-    short = runner.is_short(bundle, given.pipeline, only, follow=False, once=False)
+    if not steps:
+        raise ConfigurationError(
+            f"pipeline {pipeline!r} has no {layer} step", fix="set the entry point to `run`, or to another layer"
+        )
+    short = runner.is_short(bundle, pipeline, steps, follow=False, once=False)
     static_checks.require_functions(bundle)
     with (
-        runner.announce_run(bundle, given.pipeline, watch=_print_event) as announced,
-        session.bundle_session(bundle, name=given.pipeline, short=short, record=short) as spark,
+        runner.announce_run(bundle, pipeline, watch=_print_event) as announced,
+        session.bundle_session(bundle, name=pipeline, short=short, record=short) as spark,
     ):
-        runner.run(spark, bundle, given.pipeline, announced=announced, only=only)
+        runner.run(spark, bundle, pipeline, announced=announced, only=steps)
 
 
 def _print_event(event: Event) -> None:
-    """Print what a job's log should show: batches and warnings."""
+    """Print batches and warnings to the log of the job."""
     from headrace.runtime.events import format_batch
 
     if event.what == "batch":
@@ -72,7 +77,7 @@ def _print_event(event: Event) -> None:
         print(f"Warning: {event.step}: {event.message}")
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_pair(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not name or not separator:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
@@ -80,10 +85,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = _Arguments(prog="headrace job", add_help=False)
+    parser = _ArgumentParser(prog="headrace job", add_help=False)
     parser.add_argument("--pipeline", required=True)
     parser.add_argument("--env", required=True)
     parser.add_argument("--conf", default=".")
     parser.add_argument("--step", action="append", default=[])
-    parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", type=_pair)
+    parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", type=_parse_pair)
     return parser.parse_args(argv)

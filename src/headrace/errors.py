@@ -1,15 +1,15 @@
-"""What can go wrong, as one tree.
+"""The exception hierarchy.
 
 HeadraceError
-├── ConfigurationError   what the YAML files or the user's functions say cannot be carried out
+├── ConfigurationError   the YAML files or the user's functions are invalid
 ├── SetupError           the machine lacks something: Java, memory, jars, a port, a service
-├── GuardError           starting now would lose, double or falsify rows: nothing was written
+├── GuardError           starting now would lose, duplicate or corrupt rows; nothing was written
 ├── StepError            a step failed while it ran
-│   └── UnfinishedBatchError   a run ended in the middle of a batch, which did not end in time
-├── DeploymentError      a workspace or cluster refuses, does not answer, or is being changed by somebody else
-└── DataError            asked-for data is not there or cannot be read
+│   └── UnfinishedBatchError   a run ended in the middle of a batch that did not finish in time
+├── DeploymentError      a workspace or cluster refuses, does not answer, or is being changed by someone else
+└── DataError            the requested data does not exist or cannot be read
 
-Foreign errors become ours once, at the edge that meets them. Each problem says how to mend it.
+Exceptions of other libraries are converted once, where they are caught. Each problem has a fix.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# An error of py4j names the failed call first, then Java's class and message. Other errors of Spark contain query
-# plans, whose lines may begin with a colon as well.
+# py4j's errors name the failed call first, then the Java class and its message. Other Spark errors contain query
+# plans, whose lines may begin with a colon too.
 PY4J_ERROR = re.compile(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)")
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing that is wrong: where it stands, what it is, how to mend it."""
+    """One problem: its location, a message and a fix."""
 
     where: str
     message: str
     fix: str
 
     def __str__(self) -> str:
-        place = f"\n  at   {self.where}" if self.where else ""
-        return f"Error: {self.message}{place}\n  fix: {self.fix}"
+        location = f"\n  at   {self.where}" if self.where else ""
+        return f"Error: {self.message}{location}\n  fix: {self.fix}"
 
 
 def one_line(error: BaseException) -> str:
-    """What a foreign error says, in one line."""
+    """Return the message of another library's error as one line."""
     text = str(getattr(error, "desc", None) or error).strip() or type(error).__name__
-    if isinstance(error, LookupError):  # which says the key and nothing else
+    if isinstance(error, LookupError):  # its message is only the key
         text = f"{type(error).__name__}: {text}"
     java = PY4J_ERROR.match(text)
     return without_error_codes(java[1] if java else text.splitlines()[0]).rstrip(";")
 
 
 def without_error_codes(line: str) -> str:
-    """The line without Spark's error class and SQLSTATE."""
+    """Return the line without Spark's error class and SQLSTATE."""
     return re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", line)
 
 
 class HeadraceError(Exception):
-    """Base of all errors that a user is meant to read; holds one problem or several."""
+    """Base class of all errors that are shown to users; has one or more problems."""
 
     def __init__(self, message: str, *, fix: str, where: str = "") -> None:
         self.problems: tuple[Problem, ...] = (Problem(where, message, fix),)
@@ -60,10 +60,10 @@ class HeadraceError(Exception):
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> HeadraceError:
-        """One error that tells all of the problems, in the order given."""
-        found = tuple(problems)
-        error = cls(found[0].message, where=found[0].where, fix=found[0].fix)
-        error.problems = found
+        """Return one error with all of the problems, in the order given."""
+        first, *others = problems
+        error = cls(first.message, where=first.where, fix=first.fix)
+        error.problems = (first, *others)
         return error
 
     def __str__(self) -> str:
@@ -72,16 +72,16 @@ class HeadraceError(Exception):
 
 @contextmanager
 def add_location(where: str) -> Iterator[None]:
-    """Here stand the problems of this block that do not say where they stand."""
+    """Add a location to the problems raised in this block that lack one."""
     try:
         yield
     except HeadraceError as error:
-        problems = (Problem(one.where or where, one.message, one.fix) for one in error.problems)
+        problems = (Problem(problem.where or where, problem.message, problem.fix) for problem in error.problems)
         raise type(error).of(problems) from error
 
 
 class ConfigurationError(HeadraceError):
-    """The configuration cannot be carried out as it is written."""
+    """The configuration is invalid."""
 
 
 class SetupError(HeadraceError):
@@ -89,7 +89,7 @@ class SetupError(HeadraceError):
 
 
 class GuardError(HeadraceError):
-    """Starting now would lose, double or falsify rows; nothing was written."""
+    """Starting now would lose, duplicate or corrupt rows; nothing was written."""
 
 
 class StepError(HeadraceError):
@@ -101,8 +101,8 @@ class UnfinishedBatchError(StepError):
 
 
 class DeploymentError(HeadraceError):
-    """A workspace or cluster refuses, does not answer, or is being changed by somebody else."""
+    """A workspace or cluster refuses, does not answer, or is being changed by someone else."""
 
 
 class DataError(HeadraceError):
-    """Data that was asked for is not there, or cannot be read."""
+    """The requested data does not exist or cannot be read."""

@@ -1,6 +1,6 @@
-"""Signals: from the first import on, Ctrl-C, SIGTERM and SIGHUP end a command without a traceback or a process left.
+"""Signal handling: Ctrl-C, SIGTERM and SIGHUP end a command without a traceback and without orphaned processes.
 
-Imported before everything else, so it imports next to nothing.
+This also holds while modules are imported, so this module is imported first and imports almost nothing itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
-# What nohup has switched off stays off.
+# Under nohup SIGHUP is ignored, and stays ignored.
 HANGUP = [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUP)
 Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -44,7 +44,7 @@ def restore(handlers: dict[int, Handler]) -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Let signals that come meanwhile arrive afterwards."""
+    """Delay signals until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -58,13 +58,13 @@ def deferred() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def end_at_once() -> None:
-    """End the process at a signal, for as long as there is nothing to clean up: while modules are imported."""
+def exit_on_signal() -> None:
+    """Exit immediately on a signal. Used while modules are imported, when there is nothing to clean up."""
     handle(lambda number, frame: os._exit(128 + number))
 
 
 def call(command: Callable[[], Any]) -> NoReturn:
-    """Call the command and exit. A signal ends it where it is; child processes that are left are killed."""
+    """Call the command and exit. A signal interrupts it; child processes that still run are killed."""
     from headrace import child_processes
 
     handle(lambda number, frame: interrupt(number))
@@ -75,7 +75,7 @@ def call(command: Callable[[], Any]) -> NoReturn:
     except SystemExit as ended:
         code = ended.code
     except Interrupted:
-        pass  # outside of the command's own handling
+        pass  # raised outside of the command's own error handling
     finally:
         handle(signal.SIG_IGN)
         child_processes.kill_children()
@@ -84,6 +84,6 @@ def call(command: Callable[[], Any]) -> NoReturn:
     if code != 0:
         code = 128 + _received[0]
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # its reader may be gone
+        with suppress(OSError):  # the reading end of a pipe may be closed
             stream.flush()
     os._exit(code)  # threads of py4j may still wait for the JVM

@@ -1,4 +1,4 @@
-"""Show that a run is alive by a lock on a file, and whether other processes are."""
+"""Detect whether a run is alive: each run holds a lock on a file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import IO
 
-HELD: dict[Path, IO[str]] = {}  # a lock lives as long as its open file
+LOCKED: dict[Path, IO[str]] = {}  # a lock lasts as long as its file is open
 
 
 def process_exists(process: int) -> bool:
-    """Whether a process of that number is there, whoever's it is."""
+    """Return whether a process with this id exists, of any user."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -22,7 +22,7 @@ def process_exists(process: int) -> bool:
 
 
 def acquire(file: Path) -> None:
-    """Shows by a lock on the file that this process lives; where a file system has no locks, there is no file."""
+    """Create the file and lock it while this process is alive. Remove it if the file system has no locks."""
     handle = file.open("a")
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -30,18 +30,18 @@ def acquire(file: Path) -> None:
         handle.close()
         file.unlink(missing_ok=True)
     else:
-        HELD[file] = handle
+        LOCKED[file] = handle
 
 
 def release(file: Path) -> None:
-    """Takes the file away that this process has held."""
-    if handle := HELD.pop(file, None):
+    """Unlock and remove a file that this process has locked."""
+    if handle := LOCKED.pop(file, None):
         file.unlink(missing_ok=True)
         handle.close()
 
 
 def is_locked(file: Path) -> bool:
-    """Whether a process holds the file's lock."""
+    """Return whether a process has locked the file."""
     try:
         with file.open() as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,1 +1,1 @@
-"""The reference bundle: orders, customers and revenue of a shop."""
+"""The reference bundle: a shop's orders, customers and revenue."""

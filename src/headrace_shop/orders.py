@@ -1,4 +1,4 @@
-"""What the shop's orders look like, which of them are right, and what they earn."""
+"""The shop's schemas, its rule for order amounts, and its revenue transform."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ CUSTOMER = StructType(
 
 
 def amount_matches() -> Column:
-    """The amount is the quantity times the unit price."""
+    """Check that the amount is the quantity times the unit price."""
     return F.col("amount") == F.col("quantity") * F.col("unit_price")
 
 
 def revenue(orders: DataFrame, *, window: Duration) -> DataFrame:
-    """Number of orders and their revenue, per window and country."""
+    """Count orders and sum their amounts, per window and country."""
     return aggregate_windows(
         orders,
         time="ordered_at",

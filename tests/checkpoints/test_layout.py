@@ -1,10 +1,10 @@
-"""Where checkpoints lie."""
+"""Checkpoint paths."""
 
 from headrace.checkpoints.layout import spark_directory, step_directory
 from headrace.config.models import Environment, LocalEngine, Tables
 
 
-def test_paths_are_derived():
+def test_checkpoint_paths():
     environment = Environment(
         name="e", engine=LocalEngine(kind="local"), tables=Tables(root="t"), checkpoints="s3://bucket/checkpoints/"
     )

@@ -1,4 +1,4 @@
-"""One driver at a time on a checkpoint."""
+"""The lock on a step's checkpoints."""
 
 from __future__ import annotations
 
@@ -11,63 +11,63 @@ import pytest
 from headrace.checkpoints.lock import Lock, is_local
 from headrace.errors import GuardError
 
-HOLD = """
+LOCK = """
 import fcntl, os, sys
 file = open(sys.argv[1], "r+" if os.path.exists(sys.argv[1]) else "w+")
 try:
     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 except OSError:
-    print("refused", flush=True)
+    print("locked out", flush=True)
     sys.exit()
 file.truncate(0)
 print(f"process {os.getpid()}", file=file, flush=True)
-print("held", flush=True)
+print("locked", flush=True)
 sys.stdin.read()
 """
 
 
 @contextmanager
 def other_process(directory):
-    """Another process that wants the lock: what it says, then it holds what it got."""
-    command = [sys.executable, "-c", HOLD, str(directory / "lock")]
+    """Start another process that tries to lock the file. Yield the process, and its output: locked or locked out."""
+    command = [sys.executable, "-c", LOCK, str(directory / "lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process, process.stdout.readline().strip()
         process.stdin.close()
 
 
-def test_a_lock_file_that_cannot_be_opened_is_told(spark, tmp_path):
+def test_unusable_lock_file_is_an_error(spark, tmp_path):
     (tmp_path / "lock").mkdir()
     with pytest.raises(GuardError, match=r"step 's' cannot be locked: .*lock \(Is a directory\)"):
         Lock(spark, str(tmp_path), "s")
 
 
-def test_the_lock_is_held_against_other_processes_until_it_is_released(spark, tmp_path):
+def test_other_processes_are_locked_out_until_release(spark, tmp_path):
     lock = Lock(spark, str(tmp_path), "s")
-    with other_process(tmp_path) as (_, said):
-        assert said == "refused"
+    with other_process(tmp_path) as (_, output):
+        assert output == "locked out"
     lock.release()
     lock.release()
-    with other_process(tmp_path) as (_, said):
-        assert said == "held"
+    with other_process(tmp_path) as (_, output):
+        assert output == "locked"
 
 
-def test_a_lock_of_another_process_is_told_with_its_owner(spark, tmp_path, golden):
-    with other_process(tmp_path) as (process, said):
-        assert said == "held"
+def test_error_for_a_locked_step_names_the_owner(spark, tmp_path, golden):
+    with other_process(tmp_path) as (process, output):
+        assert output == "locked"
         with pytest.raises(GuardError) as error:
             Lock(spark, str(tmp_path), "s")
         text = str(error.value).replace(str(process.pid), "4711").replace(str(tmp_path), "CHECKPOINTS")
         golden("checkpoints/locked", text)
-    Lock(spark, str(tmp_path), "s").release()  # it ended, and its lock with it
+    Lock(spark, str(tmp_path), "s").release()  # the lock ended with its process
 
 
-def test_a_second_run_in_the_same_process_is_refused_and_takes_nothing_away(spark, tmp_path):
+def test_second_run_in_one_process_is_an_error_and_keeps_the_lock(spark, tmp_path):
     lock = Lock(spark, str(tmp_path), "s")
     own = spark._jvm.java.lang.ProcessHandle.current().pid()
-    with pytest.raises(GuardError, match=f"already run by process {own}"):
+    with pytest.raises(GuardError, match=f"already being run by process {own}"):
         Lock(spark, str(tmp_path), "s")
-    with other_process(tmp_path) as (_, said):
-        assert said == "refused"  # closing any handle of a file gives up the locks of the whole process on it
+    with other_process(tmp_path) as (_, output):
+        assert output == "locked out"  # closing any handle of a file releases the locks of the whole process on it
     lock.release()
     Lock(spark, str(tmp_path), "s").release()
 
@@ -81,21 +81,21 @@ def test_a_second_run_in_the_same_process_is_refused_and_takes_nothing_away(spar
         ("s3://bucket/checkpoints", False),
         ("dbfs:/checkpoints", False),
         ("file:/data/checkpoints", True),
-        ("/Volumes/disk/shop/checkpoints", True),  # on a Mac
+        ("/Volumes/disk/shop/checkpoints", True),  # on macOS
     ],
 )
-def test_only_local_directories_can_be_locked(directory, local):
+def test_only_local_directories_are_locked(directory, local):
     assert is_local(directory) is local
 
 
-def test_a_volume_of_databricks_has_no_locks(monkeypatch):
+def test_databricks_volumes_are_not_locked(monkeypatch):
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
     assert not is_local("/Volumes/main/shop/checkpoints")
 
 
-def test_a_remote_directory_is_left_alone(spark, tmp_path, monkeypatch):
+def test_remote_directories_are_not_touched(spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    first, second = (Lock(spark, place, "s") for place in ("s3://bucket/s", "dbfs:/s"))
+    first, second = (Lock(spark, directory, "s") for directory in ("s3://bucket/s", "dbfs:/s"))
     first.release()
     second.release()
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Requests to stop: honoured when they come during a run, and when one still waits as the run starts."""
+"""Requests to stop: obeyed during a run, and at its start if they have not expired."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def environment(checkpoints: Path | str) -> Environment:
 @pytest.mark.parametrize(
     "old",
     [
-        stop_request.new_request("alice", within=-1),  # whoever asked waits no longer
-        b'{"id": "1", "by": "alice"}\n',  # of a version that did not say until when
+        stop_request.new_request("alice", within=-1),  # expired
+        b'{"id": "1", "by": "alice"}\n',  # written by an older version: without expiry
         b'{"until": "soon"}',
-        b"cut off",
+        b"truncated",
     ],
 )
-def test_an_old_request_is_ignored_and_a_new_one_is_honoured(tmp_path, monkeypatch, old):
+def test_expired_request_is_ignored_and_a_new_one_is_obeyed(tmp_path, monkeypatch, old):
     monkeypatch.setattr(stop_request, "POLL_INTERVAL_S", 0.01)
     (tmp_path / "orders").mkdir()
     file = Path(stop_request.request_file(environment(tmp_path), "orders"))
@@ -36,18 +36,18 @@ def test_an_old_request_is_ignored_and_a_new_one_is_honoured(tmp_path, monkeypat
     read = stop_request._read
     monkeypatch.setattr(stop_request, "_read", lambda path: polls.append(path) or read(path))
     with stop_request.watch_requests(environment(tmp_path), "orders", stop):
-        while len(polls) < 3:  # once before the start, and twice since
+        while len(polls) < 3:  # once before the start, and twice afterwards
             assert not stop.wait(0.01)
-        file.unlink()  # deleting the old one requests nothing
+        file.unlink()  # deleting the old request is not a request
         while len(polls) < 6:
             assert not stop.wait(0.01)
-        stop_request.write_request(file, by="bob", within=-1)  # the clock of the requester may be slow
+        stop_request.write_request(file, by="bob", within=-1)  # the requester's clock may be slow
         assert stop.wait(30)
     assert json.loads(file.read_text())["by"] == "bob"
     assert [path.name for path in file.parent.iterdir()] == ["stop.json"]
 
 
-def test_a_request_made_while_the_run_starts_is_honoured(tmp_path):
+def test_request_written_during_start_is_obeyed(tmp_path):
     file = Path(stop_request.request_file(environment(tmp_path), "orders"))
     stop_request.write_request(file, by="alice", within=60)
     stop = stop_request.Stop()
@@ -55,7 +55,7 @@ def test_a_request_made_while_the_run_starts_is_honoured(tmp_path):
         assert stop.is_set()
 
 
-def test_where_no_file_can_be_read_none_is_polled(tmp_path):
+def test_object_stores_are_not_polled(tmp_path):
     assert stop_request.request_file(environment("s3://bucket/checkpoints"), "orders") == ""
     before = threading.active_count()
     with stop_request.watch_requests(environment("s3://bucket/checkpoints"), "orders", stop_request.Stop()):

@@ -1,4 +1,4 @@
-"""`headrace build`: what it prints, and what it refuses."""
+"""Test the output and the errors of `headrace build`."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
-def test_a_release_is_built_and_checked(bundle, golden):
+def test_release_is_built_and_verified(bundle, golden):
     built = run("build", "-C", bundle)
     assert built.exit_code == 0, built.output
     (release,) = (bundle / "dist" / "releases").iterdir()
-    told = re.sub(r"g[0-9a-f]{8}", "gCONTENT", built.output.replace(release.name, "ID"))
-    golden("cli/build", told)
+    golden("cli/build", re.sub(r"g[0-9a-f]{8}", "gCONTENT", built.output.replace(release.name, "ID")))
 
-    checked = run("build", "--check", release.name[:5], "-C", bundle)
-    assert checked.output.splitlines()[0] == f"release {release.name}: every byte is as it was built"
+    verified = run("build", "--check", release.name[:5], "-C", bundle)
+    assert verified.output.splitlines()[0] == f"release {release.name}: all files match the manifest"
     facts = json.loads(run("build", "--check", release.name, "-C", bundle, "-o", "json").output)
     assert (facts["id"], facts["directory"]) == (release.name, str(release))
 
@@ -40,7 +39,7 @@ def test_a_release_is_built_and_checked(bundle, golden):
     golden("cli/build_changed", changed.stderr.replace(str(bundle), "BUNDLE").replace(release.name, "ID"))
 
 
-def test_a_bundle_with_mistakes_is_not_built(bundle):
+def test_bundle_with_errors_is_not_built(bundle):
     (bundle / "conf" / "local.yml").write_text("engine: {kind: locl}\n")
     built = run("build", "-C", bundle)
     assert built.exit_code == 1
@@ -55,33 +54,35 @@ def tiny_bundle(tmp_path):
     return write_tiny(tmp_path / "tiny", files)
 
 
-def test_links_that_cannot_be_packed_are_named(tiny_bundle, tmp_path, golden):
+def test_links_that_cannot_be_packed_are_reported(tiny_bundle, tmp_path, golden):
     (tmp_path / "passwords").write_text("root:x")
     (tiny_bundle / "conf" / "local.yml").unlink()
     (tiny_bundle / "conf" / "local.yml").symlink_to(tmp_path / "passwords")
     (tiny_bundle / "resources" / "old").symlink_to("../archive")
     (tiny_bundle / "resources" / "all").symlink_to("..")
-    refused = run("build", "-C", tiny_bundle)
-    assert refused.exit_code == 1
-    golden("cli/build_links", refused.stderr.replace(str(tmp_path), "DIRECTORY"))
+    failed = run("build", "-C", tiny_bundle)
+    assert failed.exit_code == 1
+    golden("cli/build_links", failed.stderr.replace(str(tmp_path), "DIRECTORY"))
 
 
-def test_credentials_are_refused_without_a_terminal(tiny_bundle, golden):
-    refused = run("build", "-C", tiny_bundle)
-    assert (refused.exit_code, refused.stdout) == (1, "")
-    golden("cli/build_credentials", refused.stderr.replace(str(tiny_bundle), "BUNDLE"))
+def test_credentials_are_an_error_without_a_terminal(tiny_bundle, golden):
+    failed = run("build", "-C", tiny_bundle)
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    golden("cli/build_credentials", failed.stderr.replace(str(tiny_bundle), "BUNDLE"))
     assert run("build", "-C", tiny_bundle, "--allow-file", "conf/tls.key").exit_code == 1
     allowed = ("--allow-file", "conf/tls.key", "--allow-file", "src/tiny/creds.json")
     assert run("build", "-C", tiny_bundle, *allowed).exit_code == 0
 
 
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
-def test_a_terminal_is_asked_about_credentials(tiny_bundle, monkeypatch, typed, code):
-    monkeypatch.setattr("headrace.cli.confirmation._is_somebody_there", lambda: True)
+def test_packing_credentials_is_confirmed_in_a_terminal(tiny_bundle, monkeypatch, typed, code):
+    monkeypatch.setattr("headrace.cli.confirmation._is_interactive", lambda: True)
     command = ["build", "-C", str(tiny_bundle), "--allow-file", "conf/tls.key", "-o", "json"]
-    done = CliRunner().invoke(main, command, input=typed)
-    assert done.exit_code == code
-    assert "These files look like credentials:\n  src/tiny/creds.json\nPack them into the release? [y/N]" in done.stderr
-    assert bool(done.stdout) is not bool(code)
-    if code == 0:  # the question is not part of the JSON
-        assert "conf/tls.key" in json.loads(done.stdout)["files"]
+    result = CliRunner().invoke(main, command, input=typed)
+    assert result.exit_code == code
+    assert (
+        "These files look like credentials:\n  src/tiny/creds.json\nPack them into the release? [y/N]" in result.stderr
+    )
+    assert bool(result.stdout) is not bool(code)
+    if code == 0:  # the question goes to stderr, not into the JSON
+        assert "conf/tls.key" in json.loads(result.stdout)["files"]

@@ -1,4 +1,4 @@
-"""`headrace graph`: the same graph as text, Mermaid, SVG and JSON."""
+"""Test `headrace graph`: text, Mermaid, SVG and JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ steps:
   export: {layer: silver, reads: {rows: {table: landed, changes: true}}, writes: {folder: exports}}
   see: {layer: silver, reads: {rows: {table: landed, changes: true}}, writes: {memory: seen}}
 """
-PLACES = "topics: {alerts: {servers: 'a:1', topic: alerts}}\nfolders: {exports: out}\n"
+LOCATIONS = "topics: {alerts: {servers: 'a:1', topic: alerts}}\nfolders: {exports: out}\n"
 LATER = "steps:\n  land: {layer: gold, reads: {rows: {table: landed, changes: true}}, writes: {table: later}}\n"
 
 
@@ -46,69 +46,69 @@ def _graph(*arguments: str, root: Path = REPOSITORY) -> str:
         ("graph_svg", ["orders", "--format", "svg"]),
     ],
 )
-def test_the_orders_pipeline(case: str, arguments: list[str], golden: Golden) -> None:
+def test_graph_of_the_orders_pipeline(case: str, arguments: list[str], golden: Golden) -> None:
     golden(f"cli/{case}", _graph(*arguments))
 
 
-def test_every_kind_of_sink_and_all_pipelines(write_bundle: WriteBundle, golden: Golden) -> None:
+def test_graph_of_all_pipelines_with_every_kind_of_sink(write_bundle: WriteBundle, golden: Golden) -> None:
     root = write_bundle({})
-    local = (root / "conf/local.yml").read_text() + PLACES
-    # Pipeline a reads what p writes: the picture is whole although a is drawn first.
+    local = (root / "conf/local.yml").read_text() + LOCATIONS
+    # Pipeline a reads what p writes, although a is drawn first.
     files = {"conf/pipelines/p.yml": SINKS, "conf/pipelines/a.yml": LATER, "conf/local.yml": local}
     root = write_bundle(files)
     golden("cli/graph_all", _graph(root=root))
-    _all_to_the_right(_graph("--format", "svg", root=root))
+    _assert_arrows_point_right(_graph("--format", "svg", root=root))
     assert _graph("p", "--format", "mermaid", root=root).count("-->") == 8
 
 
-def test_the_picture_is_well_formed_and_nothing_overlaps() -> None:
+def test_svg_is_well_formed_and_boxes_do_not_overlap() -> None:
     picture = ElementTree.fromstring(_graph("--format", "svg"))
     boxes = [(int(box.attrib["x"]), int(box.attrib["y"])) for box in picture.iter(f"{SVG}rect")]
-    drawn = build_graph(load_bundle(REPOSITORY), "orders")
-    assert len(boxes) == len(drawn.nodes)
-    assert len([path for path in picture.iter(f"{SVG}path") if "marker-end" in path.attrib]) == len(drawn.arrows)
-    for at, (x, y) in enumerate(boxes):
+    graph = build_graph(load_bundle(REPOSITORY), "orders")
+    assert len(boxes) == len(graph.nodes)
+    assert len([path for path in picture.iter(f"{SVG}path") if "marker-end" in path.attrib]) == len(graph.arrows)
+    for index, (x, y) in enumerate(boxes):
         assert 0 <= x <= int(picture.attrib["width"]) - WIDTH
         assert 0 <= y <= int(picture.attrib["height"]) - HEIGHT
-        assert all(abs(x - other[0]) >= WIDTH or abs(y - other[1]) >= HEIGHT for other in boxes[:at])
+        assert all(abs(x - other[0]) >= WIDTH or abs(y - other[1]) >= HEIGHT for other in boxes[:index])
     names = {text.text for text in picture.iter(f"{SVG}text")}
     assert {"bronze_orders", "silver_orders", "gold_revenue", "customers"} <= names
 
 
-def test_arrows_go_to_the_right() -> None:
-    _all_to_the_right(_graph("--format", "svg"))
+def test_arrows_point_to_the_right() -> None:
+    _assert_arrows_point_right(_graph("--format", "svg"))
 
 
-def _all_to_the_right(svg: str) -> None:
+def _assert_arrows_point_right(svg: str) -> None:
     for path in ElementTree.fromstring(svg).iter(f"{SVG}path"):
         if "marker-end" in path.attrib:
             start, *_, end, _ = path.attrib["d"].split(" ")
             assert int(start[1:]) < int(end)
 
 
-def test_json_names_each_end_of_an_arrow() -> None:
-    found = json.loads(_graph("orders", "-o", "json"))
-    keys = [node["key"] for node in found["nodes"]]
+def test_json_has_the_key_of_both_ends_of_an_arrow() -> None:
+    graph = json.loads(_graph("orders", "-o", "json"))
+    keys = [node["key"] for node in graph["nodes"]]
     assert len(keys) == len(set(keys)) == 12
-    assert {end for arrow in found["arrows"] for end in (arrow["from"], arrow["to"])} == set(keys)
+    assert {end for arrow in graph["arrows"] for end in (arrow["from"], arrow["to"])} == set(keys)
     static = {"from": "table_customers", "to": "step_orders_silver_orders", "label": "static"}
-    assert static in found["arrows"]
+    assert static in graph["arrows"]
 
 
-def test_to_a_file(tmp_path: Path) -> None:
+def test_output_file(tmp_path: Path) -> None:
     file = tmp_path / "orders.svg"
     assert _graph("--format", "svg", "--output", str(file)) == ""
     ElementTree.fromstring(file.read_text())
     result = CliRunner().invoke(main, ["graph", "-C", str(REPOSITORY), "--output", str(tmp_path / "no" / "where")])
     assert result.exit_code == 2
-    assert "cannot be written" in result.stderr
+    assert "cannot write" in result.stderr
 
 
-def test_an_environment_whose_values_are_missing_is_drawn_too() -> None:
+def test_graph_does_not_require_values() -> None:
     assert _graph("--env", "dev").startswith("orders\n")
 
 
-def test_an_unknown_pipeline() -> None:
+def test_unknown_pipeline_is_an_error() -> None:
     result = CliRunner().invoke(main, ["graph", "order", "-C", str(REPOSITORY)])
     assert result.exit_code == 1
     assert result.stderr == "Error: there is no pipeline 'order'\n  fix: did you mean 'orders'?\n"

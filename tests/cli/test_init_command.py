@@ -1,4 +1,4 @@
-"""`headrace init`: what it says, what is there afterwards, and what it refuses."""
+"""Test `headrace init`: its output, the files of the bundle, its errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from headrace.cli import main
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory, in which the commands are typed."""
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory in which the commands run."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -23,60 +23,63 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def test_the_bundle_is_whole_and_without_mistakes(here, golden):
-    made = run("init", "weather")
-    assert (made.exit_code, made.stderr) == (0, "")
-    golden("cli/init", made.stdout)
-    files = sorted(str(file.relative_to(here)) for file in here.rglob("*") if file.is_file())
+def test_created_bundle_is_complete_and_has_no_errors(working_directory, golden):
+    created = run("init", "weather")
+    assert (created.exit_code, created.stderr) == (0, "")
+    golden("cli/init", created.stdout)
+    files = sorted(str(file.relative_to(working_directory)) for file in working_directory.rglob("*") if file.is_file())
     golden("cli/init_files", re.sub(r"headrace-.*\.whl", "headrace-VERSION.whl", "\n".join(files)))
 
     assert run("check", "-C", "weather").output == "ok: 1 pipeline, 4 steps, 4 environments\n"
     built = run("build", "-C", "weather").output.splitlines()
-    (vendored,) = (here / "weather" / "vendor").iterdir()
+    (vendored,) = (working_directory / "weather" / "vendor").iterdir()
     assert re.fullmatch(r"  wheel  weather-0\.1\.0\+g\w{8}-py3-none-any\.whl", built[-1])
     assert built[-2] == f"  wheel  {vendored.name}"
 
 
-def test_a_clone_of_an_empty_repository_becomes_the_bundle(here, golden):
-    (here / ".git").mkdir()
-    made = run("init", "weather", "--into", ".")
-    assert made.exit_code == 0, made.stderr
-    golden("cli/init_here", made.stdout)
-    assert {".git", ".gitignore", "conf", "pyproject.toml"} < {part.name for part in here.iterdir()}
-    assert not list(here.glob(".making-*"))
+def test_empty_git_repository_becomes_the_bundle(working_directory, golden):
+    (working_directory / ".git").mkdir()
+    created = run("init", "weather", "--into", ".")
+    assert created.exit_code == 0, created.stderr
+    golden("cli/init_here", created.stdout)
+    assert {".git", ".gitignore", "conf", "pyproject.toml"} < {path.name for path in working_directory.iterdir()}
+    assert not list(working_directory.glob(".creating-*"))
 
 
 @pytest.mark.parametrize(
     ("case", "name"),
     [
-        ("not_a_name", "Weather-Report"),
-        ("a_word_of_yaml", "on"),
-        ("a_module_of_python", "calendar"),
-        ("a_module_of_headrace", "headrace_shop"),
-        ("a_module_it_needs", "delta"),
+        ("invalid_name", "Weather-Report"),
+        ("yaml_keyword", "on"),
+        ("python_module", "calendar"),
+        ("headrace_module", "headrace_shop"),
+        ("required_module", "delta"),
     ],
 )
-def test_a_name_that_cannot_be(here, golden, case, name):
-    refused = run("init", name)
-    assert (refused.exit_code, refused.stdout) == (1, "")
-    golden(f"cli/init_{case}", refused.stderr)
-    assert list(here.iterdir()) == []
+def test_invalid_or_taken_name_is_an_error(working_directory, golden, case, name):
+    failed = run("init", name)
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    golden(f"cli/init_{case}", failed.stderr)
+    assert list(working_directory.iterdir()) == []
 
 
-def test_a_directory_that_holds_something_stays_as_it_is(here, golden):
-    (here / "weather").mkdir()
-    (here / "weather" / "notes.txt").write_text("mine")
-    refused = run("init", "weather")
-    assert (refused.exit_code, refused.stdout) == (1, "")
-    golden("cli/init_not_empty", refused.stderr)
-    assert [str(file.relative_to(here)) for file in here.rglob("*")] == ["weather", "weather/notes.txt"]
-    shutil.rmtree(here / "weather")
-    (here / "weather").write_text("a file")
-    assert run("init", "weather").stderr == refused.stderr
+def test_directory_that_is_not_empty_is_an_error(working_directory, golden):
+    (working_directory / "weather").mkdir()
+    (working_directory / "weather" / "notes.txt").write_text("mine")
+    failed = run("init", "weather")
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    golden("cli/init_not_empty", failed.stderr)
+    assert [str(file.relative_to(working_directory)) for file in working_directory.rglob("*")] == [
+        "weather",
+        "weather/notes.txt",
+    ]
+    shutil.rmtree(working_directory / "weather")
+    (working_directory / "weather").write_text("a file")
+    assert run("init", "weather").stderr == failed.stderr
 
 
-def test_a_directory_in_none(here, golden):
-    refused = run("init", "weather", "--into", "jobs/weather")
-    assert (refused.exit_code, refused.stdout) == (1, "")
-    golden("cli/init_no_parent", refused.stderr)
-    assert list(here.iterdir()) == []
+def test_missing_parent_directory_is_an_error(working_directory, golden):
+    failed = run("init", "weather", "--into", "jobs/weather")
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    golden("cli/init_no_parent", failed.stderr)
+    assert list(working_directory.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`headrace run`, `show` and `status`, as typed."""
+"""Test `headrace run`, `show`, `status` and `stop` with real runs."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ def invoke(*arguments: str) -> Result:
 
 @pytest.fixture(scope="module")
 def bundle(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The reference bundle after a run of one step and then of all."""
-    made = copy_bundle(tmp_path_factory.mktemp("shop"), orders=1_000, customers=50, files=5, pace=20)
-    alone = invoke("run", "orders", "--step", "customers", "-C", str(made))
-    assert alone.exit_code == 0, alone.output
-    (made / "alone.txt").write_text(alone.output)
-    ran = invoke("run", "orders", "-C", str(made))
-    assert ran.exit_code == 0, ran.output
-    (made / "first.txt").write_text(ran.output)
-    return made
+    """The reference bundle after a run of one step and a run of all steps."""
+    root = copy_bundle(tmp_path_factory.mktemp("shop"), orders=1_000, customers=50, files=5, pace=20)
+    one_step = invoke("run", "orders", "--step", "customers", "-C", str(root))
+    assert one_step.exit_code == 0, one_step.output
+    (root / "one_step.txt").write_text(one_step.output)
+    all_steps = invoke("run", "orders", "-C", str(root))
+    assert all_steps.exit_code == 0, all_steps.output
+    (root / "all_steps.txt").write_text(all_steps.output)
+    return root
 
 
-def test_a_run_tells_what_each_batch_did_and_a_sum(bundle: Path) -> None:
-    lines = (bundle / "first.txt").read_text().splitlines()
-    assert any(line.startswith("bronze_orders: batch 0, 1000 rows in") for line in lines), lines
+def test_run_prints_batches_and_totals(bundle: Path) -> None:
+    lines = (bundle / "all_steps.txt").read_text().splitlines()
+    assert any(line.startswith("bronze_orders  batch 0  1,000 rows  ") for line in lines), lines
     assert any(line.startswith("  bronze_orders: 1000 rows in,") and "duplicates" in line for line in lines), lines
 
 
-def test_a_second_run_finds_nothing_new(bundle: Path) -> None:
-    again = invoke("run", "orders", "-C", str(bundle))
-    assert again.exit_code == 0
-    assert "nothing new to read" in again.output
+def test_second_run_has_no_new_input(bundle: Path) -> None:
+    second = invoke("run", "orders", "-C", str(bundle))
+    assert second.exit_code == 0
+    assert "no new input" in second.output
 
 
-def test_one_step_can_run_alone(bundle: Path) -> None:
-    alone = (bundle / "alone.txt").read_text()
-    assert "customers: batch 0, " in alone
-    assert "bronze_orders" not in alone  # although its rows are there
+def test_single_step_can_run(bundle: Path) -> None:
+    output = (bundle / "one_step.txt").read_text()
+    assert "customers  batch 0  " in output
+    assert "bronze_orders" not in output  # although it has unread input
 
 
 @pytest.mark.parametrize(
@@ -63,40 +63,40 @@ def test_one_step_can_run_alone(bundle: Path) -> None:
         (("status", "order"), "status_unknown_pipeline"),
     ],
 )
-def test_a_wrong_name_is_answered_with_the_nearest(bundle, arguments, case, golden) -> None:
-    wrong = invoke(*arguments, "-C", str(bundle))
-    assert wrong.exit_code == 1
-    golden(f"cli/{case}", wrong.output.replace(str(bundle), "BUNDLE"))
+def test_similar_name_is_suggested(bundle, arguments, case, golden) -> None:
+    failed = invoke(*arguments, "-C", str(bundle))
+    assert failed.exit_code == 1
+    golden(f"cli/{case}", failed.output.replace(str(bundle), "BUNDLE"))
 
 
-def test_a_function_that_is_not_there_is_said_before_spark_starts(tmp_path: Path) -> None:
-    made = copy_bundle(tmp_path / "shop")
-    pipeline = made / "conf" / "pipelines" / "orders.yml"
+def test_missing_function_is_reported_before_spark_starts(tmp_path: Path) -> None:
+    root = copy_bundle(tmp_path / "shop")
+    pipeline = root / "conf" / "pipelines" / "orders.yml"
     pipeline.write_text(pipeline.read_text().replace("headrace_shop.orders:revenue", "headrace_shop.orders:revenues"))
-    wrong = invoke("run", "orders", "-C", str(made))
-    assert wrong.exit_code == 1
-    assert "orders.yml:" in wrong.stderr and "did you mean 'revenue'?" in wrong.stderr
-    assert "starting Spark" not in wrong.stderr
+    failed = invoke("run", "orders", "-C", str(root))
+    assert failed.exit_code == 1
+    assert "orders.yml:" in failed.stderr and "did you mean 'revenue'?" in failed.stderr
+    assert "starting Spark" not in failed.stderr
 
 
-def test_stop_means_the_run_on_this_machine_where_nothing_is_deployed(tmp_path: Path) -> None:
-    made = copy_bundle(tmp_path / "shop")
-    (made / "conf" / "laptop.yml").write_text((made / "conf" / "local.yml").read_text())
-    (made / "databricks.yml").unlink()
-    shutil.rmtree(made / "resources")
-    refused = invoke("stop", "orders", "--env", "laptop", "-C", str(made))
-    assert refused.exit_code == 1
-    assert "pipeline 'orders' is not running in environment 'laptop': never run" in refused.stderr
+def test_stop_means_the_local_run_if_the_environment_has_no_target(tmp_path: Path) -> None:
+    root = copy_bundle(tmp_path / "shop")
+    (root / "conf" / "laptop.yml").write_text((root / "conf" / "local.yml").read_text())
+    (root / "databricks.yml").unlink()
+    shutil.rmtree(root / "resources")
+    failed = invoke("stop", "orders", "--env", "laptop", "-C", str(root))
+    assert failed.exit_code == 1
+    assert "pipeline 'orders' is not running in environment 'laptop': never run" in failed.stderr
 
 
 def test_follow_and_once_exclude_each_other(bundle: Path) -> None:
     assert invoke("run", "orders", "--follow", "--once", "-C", str(bundle)).exit_code == 2
 
 
-def test_show_gives_rows_size_and_open_windows(bundle: Path) -> None:
-    shown = invoke("show", "gold_revenue", "--limit", "3", "-o", "json", "-C", str(bundle))
-    facts = json.loads(shown.output)
-    assert shown.exit_code == 0
+def test_show_prints_rows_size_and_open_windows(bundle: Path) -> None:
+    result = invoke("show", "gold_revenue", "--limit", "3", "-o", "json", "-C", str(bundle))
+    facts = json.loads(result.output)
+    assert result.exit_code == 0
     assert len(facts["rows"]) == 3
     assert set(facts["rows"][0]) == {"window_start", "window_end", "country", "orders", "revenue"}
     assert facts["count"] > 3
@@ -104,29 +104,29 @@ def test_show_gives_rows_size_and_open_windows(bundle: Path) -> None:
     assert f"{facts['open_windows']} windows are still open" in invoke("show", "gold_revenue", "-C", str(bundle)).output
 
 
-def test_show_quarantine_gives_reasons(bundle: Path) -> None:
-    shown = invoke("show", "bronze_orders", "--quarantine", "-o", "json", "-C", str(bundle))
-    facts = json.loads(shown.output)
+def test_show_quarantine_prints_reasons(bundle: Path) -> None:
+    result = invoke("show", "bronze_orders", "--quarantine", "-o", "json", "-C", str(bundle))
+    facts = json.loads(result.output)
     assert facts["table"] == "bronze_orders_quarantine"
     assert facts["count"] > 0
     assert all(row["reasons"] for row in facts["rows"])
 
 
-def test_a_table_without_refused_rows_has_an_empty_quarantine(bundle: Path) -> None:
-    shown = invoke("show", "customers", "--quarantine", "-o", "json", "-C", str(bundle))
-    assert (shown.exit_code, json.loads(shown.output)["count"]) == (0, 0)
+def test_quarantine_is_empty_without_quarantined_rows(bundle: Path) -> None:
+    result = invoke("show", "customers", "--quarantine", "-o", "json", "-C", str(bundle))
+    assert (result.exit_code, json.loads(result.output)["count"]) == (0, 0)
 
 
-def test_status_sums_up_without_spark(bundle: Path) -> None:
+def test_status_reads_recorded_events(bundle: Path) -> None:
     facts = json.loads(invoke("status", "orders", "-o", "json", "-C", str(bundle)).output)
     bronze = next(step for step in facts["steps"] if step["step"] == "bronze_orders")
     assert bronze["rows"] == 1_000
-    assert bronze["refused"]
+    assert bronze["quarantined"]
     assert facts["run"].startswith("run ended")
     assert "bronze_orders: " in invoke("status", "orders", "-C", str(bundle)).output
 
 
-def test_a_failing_step_is_named_with_its_cause_and_the_exit_code_is_one(bundle: Path) -> None:
+def test_failed_step_is_reported_with_its_cause_and_exit_code_1(bundle: Path) -> None:
     pipeline = bundle / "conf" / "pipelines" / "broken.yml"
     pipeline.write_text(
         """
@@ -153,7 +153,7 @@ steps:
     assert state["run"].startswith("run failed")
 
 
-def test_a_failing_step_stops_the_others_at_their_batchs_end_and_names_the_log(tmp_path: Path) -> None:
+def test_failed_step_stops_the_other_steps_between_batches_and_names_the_log(tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
     (bundle / "conf" / "pipelines" / "broken.yml").write_text(
         """
@@ -175,48 +175,48 @@ steps:
         assert process.wait(timeout=120) == 1
     output = (bundle / "output.txt").read_text()
     assert "Error: step 'broken' failed: between quantity 0 and 0 failed" in output
-    (log,) = re.findall(r"all of it is in (\S+)", output)
+    (log,) = re.findall(r"Details: (\S+)", output)
     assert "between quantity 0 and 0 failed" in Path(log).read_text()
     spark = bundle / ".headrace" / "checkpoints" / "broken" / "land" / "1" / "spark"
-    begun, done = ({file.name for file in (spark / kind).glob("[0-9]*")} for kind in ("offsets", "commits"))
-    assert begun == done != set()
+    offsets, commits = ({file.name for file in (spark / kind).glob("[0-9]*")} for kind in ("offsets", "commits"))
+    assert offsets == commits != set()
 
 
-def test_check_deep_asks_what_a_run_would_ask_and_writes_nothing(bundle: Path) -> None:
-    def everything() -> list[str]:
+def test_check_deep_checks_with_spark_and_writes_nothing(bundle: Path) -> None:
+    def all_files() -> list[str]:
         return sorted(str(path) for path in bundle.rglob("*") if "logs" not in path.parts)
 
-    before = everything()
+    before = all_files()
     deep = invoke("check", "--deep", "--env", "local", "-C", str(bundle))
-    assert (deep.exit_code, everything()) == (0, before), deep.output
+    assert (deep.exit_code, all_files()) == (0, before), deep.output
     local = bundle / "conf" / "local.yml"
     text = local.read_text()
     local.write_text(text.replace("data/orders", "data/nowhere"))
     try:
-        wrong = invoke("check", "--deep", "--env", "local", "-C", str(bundle))
+        failed = invoke("check", "--deep", "--env", "local", "-C", str(bundle))
     finally:
         local.write_text(text)
-    assert wrong.exit_code == 1
-    assert "source 'orders' cannot be opened" in wrong.output
+    assert failed.exit_code == 1
+    assert "source 'orders' cannot be opened" in failed.output
 
 
 def wait_for_gold(bundle: Path) -> None:
-    def has_run() -> bool:
+    def has_batch() -> bool:
         events = read_events(bundle / ".headrace" / "local", "orders")
         return any(event.what == "batch" and event.step == "gold_revenue" for event in events)
 
-    wait_until(has_run, f"a batch of gold; see {bundle / 'output.txt'}")
+    wait_until(has_batch, f"a batch of gold; see {bundle / 'output.txt'}")
 
 
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM to all", "headrace stop"])
-def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path, how: str) -> None:
+def test_following_run_stops_between_batches(tmp_path: Path, how: str) -> None:
     bundle = copy_bundle(tmp_path / "a bundle", orders=200, customers=20, files=2, pace=10)
     with headrace("run", "orders", "--follow", bundle=bundle) as process:
         wait_for_gold(bundle)
         if how == "headrace stop":
-            told = invoke("stop", "orders", "-C", str(bundle))
-            assert (told.exit_code, "pipeline orders: run stopped at" in told.output) == (0, True), told.output
-        elif how == "SIGTERM to all":  # as a service manager does
+            stop = invoke("stop", "orders", "-C", str(bundle))
+            assert (stop.exit_code, "pipeline orders: run stopped at" in stop.output) == (0, True), stop.output
+        elif how == "SIGTERM to all":  # as a service manager sends it
             os.killpg(process.pid, signal.SIGTERM)
         else:
             process.send_signal(signal.SIGINT)
@@ -231,7 +231,7 @@ def test_a_following_run_ends_at_a_batchs_end_when_it_is_asked_to(tmp_path: Path
         assert "is not running in environment 'local'" in invoke("stop", "orders", "-C", str(bundle)).output
 
 
-def test_a_stop_requested_while_spark_starts_is_honoured(tmp_path: Path) -> None:
+def test_stop_request_during_the_start_of_spark_is_honoured(tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
     events = bundle / ".headrace" / "local"
     with headrace("run", "orders", "--follow", bundle=bundle) as process:
@@ -242,7 +242,7 @@ def test_a_stop_requested_while_spark_starts_is_honoured(tmp_path: Path) -> None
     assert [event.what for event in read_events(events, "orders")] == ["run started", "run stopped"]
 
 
-def test_a_jvm_that_dies_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_death_of_the_jvm_is_reported_and_loses_no_rows(tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
     with headrace("run", "orders", "--follow", bundle=bundle) as process:
         wait_for_gold(bundle)
@@ -255,10 +255,10 @@ def test_a_jvm_that_dies_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
     assert list(read_events(bundle / ".headrace" / "local", "orders"))[-1].what == "run failed"
 
 
-def test_a_place_that_cannot_be_used_is_named_with_its_fix(tmp_path: Path) -> None:
+def test_unusable_path_is_reported_with_a_fix(tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "shop")
-    (bundle / ".headrace").write_text("in the way")
-    refused = invoke("run", "orders", "-C", str(bundle))
-    assert refused.exit_code == 1
-    assert f"at   {bundle}/.headrace" in refused.stderr
-    assert "fix: see to its owner and permissions" in refused.stderr
+    (bundle / ".headrace").write_text("a file")
+    failed = invoke("run", "orders", "-C", str(bundle))
+    assert failed.exit_code == 1
+    assert f"at   {bundle}/.headrace" in failed.stderr
+    assert "fix: check its owner, its permissions" in failed.stderr

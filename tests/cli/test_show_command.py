@@ -1,4 +1,4 @@
-"""`headrace show` for people: the rows, the size, what is still to come."""
+"""Test the text that `headrace show` prints."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.cli.show_command import text
+from headrace.cli.show_command import format_table_info
 from headrace.observe.table_info import TableInfo
 
 
 @pytest.mark.parametrize(("name", "open_windows"), [("show_rows", 0), ("show_open_windows", 2)])
-def test_a_table_as_a_person_reads_it(name: str, open_windows: int, golden: Callable[[str, str], None]) -> None:
+def test_table_is_printed_as_text(name: str, open_windows: int, golden: Callable[[str, str], None]) -> None:
     rows = (("DE", 12, None), ("[b]as it is[/i] :cat:", 0, 1.5))
-    seen = TableInfo("gold_revenue", ("country", "orders", "revenue"), rows, 40, 3, 1_650_000, 7, open_windows)
-    golden(f"cli/{name}", "\n".join(line.rstrip() for line in text(seen).splitlines()))
+    info = TableInfo("gold_revenue", ("country", "orders", "revenue"), rows, 40, 3, 1_650_000, 7, open_windows)
+    golden(f"cli/{name}", "\n".join(line.rstrip() for line in format_table_info(info).splitlines()))

@@ -1,4 +1,4 @@
-"""`headrace status` for people: a line for each step, from what the runs have recorded."""
+"""Test the text that `headrace status` prints from the recorded events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BATCH = Event(
     "land",
     batch=0,
     rows=10,
-    behind=7,
+    lag={"files": 7},
     watermark="2026-01-01T11:50:00.000Z",
     state_rows=6,
     late=2,
@@ -40,7 +40,7 @@ BATCH = Event(
 )
 
 
-def test_each_step_is_told_in_a_line(write_bundle: WriteBundle, golden: Callable[[str, str], None]) -> None:
+def test_each_step_is_a_line(write_bundle: WriteBundle, golden: Callable[[str, str], None]) -> None:
     root = write_bundle({"conf/pipelines/p.yml": STEPS})
     file = events_file(load_bundle(root).directory, "p")
     file.parent.mkdir(parents=True)

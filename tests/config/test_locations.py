@@ -1,39 +1,22 @@
-"""Keys and where they stand."""
+"""Locations of keys, key paths as text, and suggestions for unknown names."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from headrace.config.document import plain, read
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words, line_order
-
-REPOSITORY = Path(__file__).parents[2]
-FILES = sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "conf").rglob("*.yml"))
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path, line_order
 
 
-@pytest.mark.parametrize("file", [*FILES, "databricks.yml", "resources/orders.job.yml"])
-def test_each_key_is_found_on_the_line_that_holds_it(file: str) -> None:
-    lines = read(REPOSITORY / file, file, strict=False).lines
-    text = (REPOSITORY / file).read_text().splitlines()
-    keys = {path: line for path, line in lines.of.items() if path and isinstance(path[-1], str)}
-    assert keys
-    for path, line in keys.items():
-        assert f"{path[-1]}:" in text[line - 1]
-        assert lines.where(*path) == f"{file}:{line}"
-
-
-def test_a_key_that_is_not_written_is_at_what_holds_it() -> None:
-    lines = KeyLocations("conf/a.yml", {(): 1, ("steps",): 2, ("steps", "a"): 3, ("steps", "a", "writes", 0): 5})
-    assert lines.where("steps", "a", "reads", "b") == "conf/a.yml:3"
-    assert lines.where("steps", "a", "writes", 0, "mode") == "conf/a.yml:5"
-    assert lines.where("other") == "conf/a.yml:1"
+def test_absent_key_has_the_location_of_its_nearest_ancestor() -> None:
+    locations = KeyLocations("conf/a.yml", {(): 1, ("steps",): 2, ("steps", "a"): 3, ("steps", "a", "writes", 0): 5})
+    assert locations.where("steps", "a", "reads", "b") == "conf/a.yml:3"
+    assert locations.where("steps", "a", "writes", 0, "mode") == "conf/a.yml:5"
+    assert locations.where("other") == "conf/a.yml:1"
     assert KeyLocations("conf/b.yml").where("steps") == "conf/b.yml"
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "text"),
     [
         ((), ""),
         (("tables",), "tables"),
@@ -45,36 +28,22 @@ def test_a_key_that_is_not_written_is_at_what_holds_it() -> None:
         (("triggers", "a", "every"), "trigger of 'a', every"),
     ],
 )
-def test_a_path_in_words(path: KeyPath, words: str) -> None:
-    assert in_words(path) == words
+def test_key_path_as_text(path: KeyPath, text: str) -> None:
+    assert describe_path(path) == text
 
 
-def test_the_nearest_word() -> None:
+def test_suggestion_for_an_unknown_name() -> None:
     assert closest_match("bronze_order", ["bronze_orders", "silver_orders"]) == "did you mean 'bronze_orders'?"
-    assert closest_match("x", ["b", "a"]) == "known here: a, b"
+    assert closest_match("x", ["b", "a"]) == "use one of: a, b"
+    assert closest_match("x", ["a"]) == "use 'a'"
     assert closest_match("x", ["b", "a"], "add it") == "add it"
-    assert closest_match("x", []) == "take it out"
+    assert closest_match("x", []) == "remove it"
 
 
-def test_lines_are_ordered_as_numbers() -> None:
+def test_problems_are_sorted_by_line_number() -> None:
     assert sorted(["b.yml:2", "a.yml:10", "a.yml:9", "a.yml"], key=line_order) == [
         "a.yml",
         "a.yml:9",
         "a.yml:10",
         "b.yml:2",
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("", None), ("~", None), ("null", None), ("true", True), ("FALSE", False), ("tRue", "tRue"),
-        ("12", 12), ("-1", -1), ("+7", 7), ("0o17", 15), ("0x1F", 31), ("1.5", 1.5), ("1e3", 1000.0), (".5", 0.5),
-        ("2024-01-01", "2024-01-01"), ("2g", "2g"), ("1.2.3", "1.2.3"), ("yes", "yes"), ("010", 10),
-        (".inf", float("inf")), ("-.INF", float("-inf")), ("9" * 5000, float("inf")), ("=", "="),
-    ],
-)  # fmt: skip
-def test_plain_scalars_are_read_as_yaml_1_2_says(text: str, value: object) -> None:
-    found = plain(text)
-    assert found == value
-    assert type(found) is type(value)

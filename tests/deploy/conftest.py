@@ -1,4 +1,4 @@
-"""Somebody else in the workspace."""
+"""A second user of the workspace."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from headrace.testing.workspace import LocalWorkspace
 
 @pytest.fixture
 def client(workspace: LocalWorkspace) -> WorkspaceClient:
-    """Looks, or changes things by hand."""
+    """A client of another user, to inspect the workspace and to change it outside Headrace."""
     return workspace.client("bob")

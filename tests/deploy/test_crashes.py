@@ -1,4 +1,4 @@
-"""A sample of what scripts/deploy-faults tries in full: the client dies twice, and the third time it converges."""
+"""A sample of the cases of scripts/deploy-faults: a deployment is killed twice and converges at the third attempt."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import random
 
 import pytest
 
-from crashes import WHENS, Crash, case, grounds
+from crashes import MOMENTS, Crash, prepare_scenarios, run_case
 
 SEED, SAMPLE = 4, 6
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["first", "update"])
-def test_a_killed_deployment_converges_when_it_is_repeated(number, tmp_path, monkeypatch, capsys):
+@pytest.mark.full
+@pytest.mark.parametrize("index", [0, 1], ids=["first", "update"])
+def test_killed_deployment_converges_when_repeated(index, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("DATABRICKS_HOST", raising=False)
     monkeypatch.delenv("DATABRICKS_TOKEN", raising=False)
-    ground = grounds(tmp_path)[number]
-    crashes = [Crash(call, when) for call in range(1, ground.calls + 1) for when in WHENS]
+    scenario = prepare_scenarios(tmp_path)[index]
+    crashes = [Crash(call, moment) for call in range(1, scenario.call_count + 1) for moment in MOMENTS]
     rng = random.Random(SEED)
-    for crash in rng.sample(crashes, SAMPLE):
-        again = rng.choice(crashes)
-        assert case(ground, crash, again) == [], f"killed {crash}, then {again}"
+    for first in rng.sample(crashes, SAMPLE):
+        second = rng.choice(crashes)
+        assert run_case(scenario, first, second) == [], f"killed {first}, then {second}"
     with capsys.disabled():
-        print(f"\n{ground.name}: {ground.calls} calls, {SAMPLE} of {len(crashes)} crashes, each repeated", end="")
+        print(f"\n{scenario.name}: {scenario.call_count} calls, {SAMPLE} of {len(crashes)} crashes", end="")

@@ -1,4 +1,4 @@
-"""The state as it is written, and the lock of one who is gone."""
+"""The format of state.json, and locks whose process has ended or is alive."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import subprocess
 
 import pytest
 
-from headrace.deploy import state_store as ledgers
-from headrace.deploy.deploy_state import Deployed, Entry, Intent, State
-from headrace.deploy.state_store import Ledger, in_words
+from headrace.deploy import state_store
+from headrace.deploy.deploy_state import DeployedJob, HistoryEntry, Intent, State
+from headrace.deploy.plan import Change, JobPlan, Plan
+from headrace.deploy.state_store import Lock, StateStore, format_duration
+from headrace.deploy.stored_json import to_document
 from headrace.errors import DataError, DeploymentError
 
 BODY = {"name": "live", "continuous": {"pause_status": "UNPAUSED"}}
-DEPLOYED = Deployed(7, "a1", BODY, BODY, held=True, grants=({"user_name": "bob"},), requests=("/x/stop.json",))
+DEPLOYED = DeployedJob(
+    7, "a1", BODY, BODY, is_paused=True, grants=({"user_name": "bob"},), request_files=("/x/stop.json",)
+)
 STATE = State(
     lineage="l",
     serial=3,
@@ -22,72 +26,80 @@ STATE = State(
     jobs={"live": DEPLOYED},
     stopped=("live",),
     intent=Intent("deploy", "b2", "now", "alice", {"new": "new"}, {"live": DEPLOYED}),
-    history=(Entry(1, "deploy", "a1", "then", "alice"),),
+    history=(HistoryEntry(1, "deploy", "a1", "then", "alice"),),
 )
 
 
-def test_a_state_is_read_as_it_was_written():
-    assert State.of(STATE.text()) == STATE
-    assert DEPLOYED.sent == {"name": "live", "continuous": {"pause_status": "PAUSED"}}
+def test_state_is_read_as_it_was_written():
+    assert State.from_json(STATE.to_json()) == STATE
+    assert DEPLOYED.sent_body == {"name": "live", "continuous": {"pause_status": "PAUSED"}}
     assert STATE.without_job("live").stopped == ()
 
 
-def test_each_writing_has_the_next_serial_and_one_lineage(tiny):
-    ledger = Ledger(tiny.place())
-    ledger._place.remote.make_directory(ledger._place.root)
-    first = ledger.write(ledger.read())
-    second = ledger.write(first)
+def test_files_keep_the_keys_of_earlier_versions(golden):
+    change = Change("path", "old", "new")
+    job = JobPlan("live", "update", "live", 7, BODY, changes=(change,), drift=(change,))
+    plan = Plan("staging", "host", "root", "l", 3, "b2", "a1", wheels=(change,), jobs=(job,))
+    lock = json.dumps(to_document(Lock("1", "alice", "host", "machine", 7, "now", "deploy")), indent=1)
+    golden("deploy/files", f"{STATE.to_json()}\n{plan.to_json()}\n{lock}")
+
+
+def test_each_write_increments_the_serial_and_keeps_the_lineage(tiny):
+    store = StateStore(tiny.target())
+    store._target.remote.make_directory(store._target.root)
+    first = store.write(store.read())
+    second = store.write(first)
     assert (first.serial, second.serial) == (1, 2)
-    assert first.lineage == second.lineage == ledger.read().lineage != ""
+    assert first.lineage == second.lineage == store.read().lineage != ""
 
 
-@pytest.mark.parametrize("written", ["not JSON", '{"version": 2}', '{"version": 1}'])
-def test_a_state_of_another_kind_is_told(tiny, workspace, written):
-    place = tiny.place()
-    place.remote.make_directory(place.root)
-    place.remote.write(f"{place.root}/state.json", written.encode())
+@pytest.mark.parametrize("content", ["not JSON", '{"version": 2}', '{"version": 1}'])
+def test_unreadable_state_is_an_error(tiny, workspace, content):
+    target = tiny.target()
+    target.remote.make_directory(target.root)
+    target.remote.write_file(f"{target.root}/state.json", content.encode())
     with pytest.raises(DataError, match="the state of environment 'staging' cannot be read"):
         tiny.plan()
 
 
-def leave_lock(place, process):
-    held = {"id": "1", "owner": "carol", "host": "here", "machine": ledgers._machine(), "process": process}
-    held |= {"since": "2026-01-01T00:00:00+00:00", "what": "deploy"}
-    place.remote.make_directory(place.root)
-    place.remote.write(f"{place.root}/lock.json", json.dumps(held).encode())
+def write_lock(target, process):
+    lock = {"id": "1", "owner": "carol", "host": "here", "machine": state_store._machine(), "process": process}
+    lock |= {"since": "2026-01-01T00:00:00+00:00", "what": "deploy"}
+    target.remote.make_directory(target.root)
+    target.remote.write_file(f"{target.root}/lock.json", json.dumps(lock).encode())
 
 
-def test_the_lock_of_a_process_that_is_gone_is_taken_over_aloud(tiny):
-    place, said = tiny.place(), []
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    leave_lock(place, gone.pid)
-    with Ledger(place).locked("deploy", break_lock=False, say=said.append):
-        assert json.loads(place.remote.read(f"{place.root}/lock.json"))["process"] == os.getpid()
-    assert place.remote.read(f"{place.root}/lock.json") is None
-    assert "is taken over: that process is gone" in said[0]
+def test_lock_of_an_ended_process_is_taken_over_with_a_message(tiny):
+    target, reported = tiny.target(), []
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    write_lock(target, ended.pid)
+    with StateStore(target).locked("deploy", break_lock=False, report=reported.append):
+        assert json.loads(target.remote.read_file(f"{target.root}/lock.json"))["process"] == os.getpid()
+    assert target.remote.read_file(f"{target.root}/lock.json") is None
+    assert "is taken over: its process has ended" in reported[0]
 
 
-def test_the_lock_of_a_process_that_lives_is_minded(tiny):
-    place = tiny.place()
-    leave_lock(place, os.getppid())
-    Ledger(place).clear()
+def test_lock_of_a_live_process_is_respected(tiny):
+    target = tiny.target()
+    write_lock(target, os.getppid())
+    StateStore(target).remove_dead_lock()
     with (
         pytest.raises(DeploymentError, match="being changed by carol"),
-        Ledger(place).locked("deploy", break_lock=False, say=print),
+        StateStore(target).locked("deploy", break_lock=False, report=print),
     ):
         raise AssertionError("the lock was taken")
 
 
-def test_a_lock_that_was_broken_is_not_taken_from_its_new_holder(tiny):
-    place = tiny.place()
-    with Ledger(place).locked("deploy", break_lock=False, say=print):
-        leave_lock(place, os.getppid())
-    assert b"carol" in place.remote.read(f"{place.root}/lock.json")
+def test_holder_of_a_broken_lock_does_not_release_the_new_lock(tiny):
+    target = tiny.target()
+    with StateStore(target).locked("deploy", break_lock=False, report=print):
+        write_lock(target, os.getppid())
+    assert b"carol" in target.remote.read_file(f"{target.root}/lock.json")
 
 
-def test_lengths_of_time_are_told_in_their_largest_unit():
-    assert [in_words(seconds) for seconds in (0, 1, 61, 7200, 90_000)] == [
+def test_durations_are_formatted_in_their_largest_unit():
+    assert [format_duration(seconds) for seconds in (0, 1, 61, 7200, 90_000)] == [
         "0 seconds",
         "1 second",
         "1 minute",

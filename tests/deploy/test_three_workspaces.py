@@ -1,4 +1,4 @@
-"""dev -> staging -> prod: the orders pipeline in three workspaces, from the same bytes; a change, and back again."""
+"""The orders pipeline in three workspaces: deploy to dev and staging, promote to prod, change and roll back staging."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 
 from deployments import commit
 from headrace.cli import main
-from headrace.deploy.deploy_target import open_place
+from headrace.deploy.deploy_target import open_target
 from headrace.deploy.remote import Run
-from headrace.deploy.state_store import Ledger
+from headrace.deploy.state_store import StateStore
 from headrace.testing.workspace import LocalWorkspace
 from headrace_shop.arrivals import CLEAN
 from headrace_shop.sample import make_sample
@@ -57,48 +57,52 @@ targets:
 
 
 @dataclass
-class Company:
-    """A bundle, its data, and the three workspaces that it goes to."""
+class Workspaces:
+    """A bundle, its sample data, and the three workspaces that it is deployed to."""
 
     bundle: Path
     data: Path
-    workspaces: dict[str, LocalWorkspace]
+    local_workspaces: dict[str, LocalWorkspace]
 
     def headrace(self, *arguments: str) -> Result:
-        done = CliRunner().invoke(main, [*arguments, "-C", str(self.bundle)])
-        assert done.exit_code == 0, done.output
-        return done
+        result = CliRunner().invoke(main, [*arguments, "-C", str(self.bundle)])
+        assert result.exit_code == 0, result.output
+        return result
 
-    def arrive(self, name: str, *numbers: int) -> None:
-        """Order files come in, and the customers with the first of them."""
-        place = self.workspaces[name].directory / "Volumes" / name / "shop" / "data"
+    def add_data(self, name: str, *indexes: int) -> None:
+        """Add order files to an environment's source, and the customers if they are missing."""
+        directory = self.local_workspaces[name].directory / "Volumes" / name / "shop" / "data"
         files = sorted((self.data / "orders").iterdir())
-        for source in [files[number] for number in numbers]:
-            (place / "orders").mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, place / "orders" / f".{source.name}")
-            (place / "orders" / f".{source.name}").rename(place / "orders" / source.name)
-        if not (place / "customers").exists():
-            shutil.copytree(self.data / "customers", place / "customers")
+        for source in [files[index] for index in indexes]:
+            (directory / "orders").mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, directory / "orders" / f".{source.name}")
+            (directory / "orders" / f".{source.name}").rename(directory / "orders" / source.name)
+        if not (directory / "customers").exists():
+            shutil.copytree(self.data / "customers", directory / "customers")
 
-    def ids(self, name: str, table: str) -> list[str]:
-        """The orders that a table has."""
+    def order_ids(self, name: str, table: str) -> list[str]:
+        """Return the ids of the orders in a table; none if it does not exist."""
         schema = "shop_alice" if name == "dev" else "shop"
-        place = str(self.workspaces[name].directory / "tables" / name / schema / table)
-        if not DeltaTable.is_deltatable(place):
+        path = str(self.local_workspaces[name].directory / "tables" / name / schema / table)
+        if not DeltaTable.is_deltatable(path):
             return []
-        return sorted(DeltaTable(place).to_pyarrow_table(columns=["order_id"])["order_id"].to_pylist())
+        return sorted(DeltaTable(path).to_pyarrow_table(columns=["order_id"])["order_id"].to_pylist())
+
+    def wait_for_orders(self, name: str, count: int) -> None:
+        condition = f"{count} orders in the silver table of {name}"
+        wait_until(lambda: len(self.order_ids(name, "silver_orders")) == count, condition)
 
     def runs(self, name: str) -> list[Run]:
-        place = open_place(self.bundle, name)
-        return place.remote.runs(Ledger(place).read().jobs["orders"].id)
+        target = open_target(self.bundle, name)
+        return target.remote.list_runs(StateStore(target).read().jobs["orders"].id)
 
     def release(self, name: str) -> str:
-        return Ledger(open_place(self.bundle, name)).read().release
+        return StateStore(open_target(self.bundle, name)).read().release
 
-    def laid_down(self, name: str) -> dict[str, str]:
-        """path -> sha256 of the release that is in use."""
-        place = open_place(self.bundle, name)
-        directory = self.workspaces[name].directory / place.release(self.release(name))[1:]
+    def release_hashes(self, name: str) -> dict[str, str]:
+        """Return the sha256 of each file of the deployed release."""
+        target = open_target(self.bundle, name)
+        directory = self.local_workspaces[name].directory / target.release_path(self.release(name))[1:]
         return {
             file.relative_to(directory).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
             for file in directory.rglob("*")
@@ -107,15 +111,17 @@ class Company:
 
 
 @pytest.fixture
-def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Company]:
+def workspaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspaces]:
     bundle = copy_tree(tmp_path / "bundle")
     for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     make_sample(tmp_path / "data", orders=300, customers=20, files=6, pace=10, mix=CLEAN)
     with ExitStack() as stack:
-        workspaces = {name: stack.enter_context(LocalWorkspace(tmp_path / name, restart_delay=0.1)) for name in NAMES}
-        hosts = {name: workspace.url for name, workspace in workspaces.items()}
-        tokens = {name: workspace.token_for("alice") for name, workspace in workspaces.items()}
+        local_workspaces = {
+            name: stack.enter_context(LocalWorkspace(tmp_path / name, restart_delay=0.1)) for name in NAMES
+        }
+        hosts = {name: workspace.url for name, workspace in local_workspaces.items()}
+        tokens = {name: workspace.token_for("alice") for name, workspace in local_workspaces.items()}
         profiles = (f"[{name}]\nhost = {hosts[name]}\ntoken = {tokens[name]}\n" for name in NAMES)
         (tmp_path / "databrickscfg").write_text("".join(profiles))
         monkeypatch.setenv("DATABRICKS_CONFIG_FILE", str(tmp_path / "databrickscfg"))
@@ -126,52 +132,51 @@ def company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Company
             (bundle / "conf" / f"{name}.yml").write_text(text)
         (bundle / ".gitignore").write_text("dist/\n__pycache__/\n")
         commit(bundle)
-        yield Company(bundle, tmp_path / "data", workspaces)
+        yield Workspaces(bundle, tmp_path / "data", local_workspaces)
 
 
-def test_a_release_goes_from_dev_to_prod_and_changes_on_running_streams(company: Company) -> None:
-    company.arrive("dev", 0, 1)
-    company.headrace("deploy", "--env", "dev", "--yes")
-    assert company.runs("dev") == []  # jobs for development wait until they are asked for
-    company.headrace("start", "orders", "--env", "dev")
-    wait_until(lambda: len(company.ids("dev", "silver_orders")) == 100, "the rows in dev's silver table")
-    company.headrace("stop", "orders", "--env", "dev")
-    assert [run.result for run in company.runs("dev")] == ["SUCCESS"]  # it was asked, and not cancelled
+@pytest.mark.full
+def test_release_is_deployed_promoted_changed_and_rolled_back_with_running_streams(workspaces: Workspaces) -> None:
+    workspaces.add_data("dev", 0, 1)
+    workspaces.headrace("deploy", "--env", "dev", "--yes")
+    assert workspaces.runs("dev") == []  # development jobs are paused until `headrace start`
+    workspaces.headrace("start", "orders", "--env", "dev")
+    workspaces.wait_for_orders("dev", 100)
+    workspaces.headrace("stop", "orders", "--env", "dev")
+    assert [run.result for run in workspaces.runs("dev")] == ["SUCCESS"]  # not CANCELED: it stopped by itself
 
-    company.arrive("staging", 0, 1)
-    company.headrace("deploy", "--env", "staging", "--yes")
-    wait_until(lambda: len(company.ids("staging", "silver_orders")) == 100, "the rows in staging's silver table")
+    workspaces.add_data("staging", 0, 1)
+    workspaces.headrace("deploy", "--env", "staging", "--yes")
+    workspaces.wait_for_orders("staging", 100)
 
-    company.arrive("prod", 0, 1)
-    company.headrace("promote", "--from", "staging", "--to", "prod", "--yes")
-    assert company.laid_down("prod") == company.laid_down("staging")
-    wait_until(lambda: len(company.ids("prod", "silver_orders")) == 100, "the rows in prod's silver table")
-    assert company.ids("prod", "silver_orders") == company.ids("staging", "silver_orders")
-    company.headrace("stop", "orders", "--env", "prod")
+    workspaces.add_data("prod", 0, 1)
+    workspaces.headrace("promote", "--from", "staging", "--to", "prod", "--yes")
+    assert workspaces.release_hashes("prod") == workspaces.release_hashes("staging")
+    workspaces.wait_for_orders("prod", 100)
+    assert workspaces.order_ids("prod", "silver_orders") == workspaces.order_ids("staging", "silver_orders")
+    workspaces.headrace("stop", "orders", "--env", "prod")
 
-    first = company.release("staging")
-    code = company.bundle / "src" / "headrace_shop" / "orders.py"
+    first = workspaces.release("staging")
+    code = workspaces.bundle / "src" / "headrace_shop" / "orders.py"
     code.write_text(code.read_text() + '\nprint("changed code")\n')
-    company.headrace("deploy", "--env", "staging", "--yes")
-    second = company.release("staging")
+    workspaces.headrace("deploy", "--env", "staging", "--yes")
+    second = workspaces.release("staging")
     assert second != first
-    last, before = company.runs("staging")
+    last, before = workspaces.runs("staging")
     assert (before.result, last.phase, last.uses(second)) == ("SUCCESS", "RUNNING", True)
-    company.arrive("staging", 2, 3)
-    wait_until(lambda: len(company.ids("staging", "silver_orders")) == 200, "rows by the changed code")
-    assert "changed code" in company.headrace("logs", "orders", "--env", "staging").output
+    workspaces.add_data("staging", 2, 3)
+    workspaces.wait_for_orders("staging", 200)
+    assert "changed code" in workspaces.headrace("logs", "orders", "--env", "staging").output
 
-    company.headrace("rollback", "--env", "staging", "--yes")
-    assert company.release("staging") == first
-    assert company.runs("staging")[0].uses(first)
-    company.arrive("staging", 4, 5)
-    wait_until(lambda: len(company.ids("staging", "silver_orders")) == 300, "rows by the code of before")
-    company.headrace("stop", "orders", "--env", "staging")
-    assert {run.result for run in company.runs("staging")} == {"SUCCESS"}
+    workspaces.headrace("rollback", "--env", "staging", "--yes")
+    assert workspaces.release("staging") == first
+    assert workspaces.runs("staging")[0].uses(first)
+    workspaces.add_data("staging", 4, 5)
+    workspaces.wait_for_orders("staging", 300)
+    workspaces.headrace("stop", "orders", "--env", "staging")
+    assert {run.result for run in workspaces.runs("staging")} == {"SUCCESS"}
     for table in ("bronze_orders", "silver_orders"):
-        assert len(company.ids("staging", table)) == len(set(company.ids("staging", table))) == 300, table
-    assert [line.split()[2] for line in company.headrace("history", "--env", "staging").output.splitlines()[1:]] == [
-        "rollback",
-        "deploy",
-        "deploy",
-    ]
+        ids = workspaces.order_ids("staging", table)
+        assert len(ids) == len(set(ids)) == 300, table
+    history = workspaces.headrace("history", "--env", "staging").output.splitlines()[1:]
+    assert [line.split()[2] for line in history] == ["rollback", "deploy", "deploy"]

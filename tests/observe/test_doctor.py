@@ -1,4 +1,4 @@
-"""The doctor: a healthy machine is all ok, and each thing that is taken away is one bad line with its fix."""
+"""Test the checks of the machine: everything is ok here, and each missing thing is a finding with a fix."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def local(root: Path, **engine: Any) -> Environment:
     )
 
 
-def line(name: str, environment: Environment | None = None) -> Finding:
+def finding_of(name: str, environment: Environment | None = None) -> Finding:
     return next(finding for finding in examine(environment) if finding.name == name)
 
 
-def bad(environment: Environment) -> list[str]:
+def problems(environment: Environment) -> list[str]:
     return [finding.name for finding in examine(environment) if not finding.ok]
 
 
-def test_this_machine_is_healthy(tmp_path: Path) -> None:
+def test_this_machine_has_no_problems(tmp_path: Path) -> None:
     findings = examine(local(tmp_path, memory="64m", cores=1))
     assert [finding.name for finding in findings if not finding.ok] == []
     assert [finding.name for finding in findings] == [
@@ -43,7 +43,7 @@ def test_this_machine_is_healthy(tmp_path: Path) -> None:
     ]
 
 
-def test_each_engine_is_asked_for_what_it_needs(tmp_path: Path) -> None:
+def test_checks_depend_on_the_engine(tmp_path: Path) -> None:
     environment = local(tmp_path)
     cluster = environment.model_copy(update={"engine": SparkEngine(kind="spark", master="spark://x:7077")})
     databricks = environment.model_copy(update={"engine": DatabricksEngine(kind="databricks")})
@@ -52,36 +52,36 @@ def test_each_engine_is_asked_for_what_it_needs(tmp_path: Path) -> None:
     assert [finding.name for finding in examine(databricks)] == ["python", "databricks-sdk", "workspace"]
 
 
-def test_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
-    assert line("java") == Finding(
+    assert finding_of("java") == Finding(
         "java",
         False,
-        "there is no Java here: JAVA_HOME is not set, and PATH has no java",
+        "Java is not installed: JAVA_HOME is not set, and PATH has no java",
         "install Java 17 or 21 and put it on PATH, or set JAVA_HOME to its directory",
     )
 
 
-def test_an_old_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "PYTHON", (3, sys.version_info[1] + 1))
-    assert line("python").fix.startswith(f"install Python 3.{sys.version_info[1] + 1} ")
+def test_old_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "MIN_PYTHON", (3, sys.version_info[1] + 1))
+    assert finding_of("python").fix.startswith(f"install Python 3.{sys.version_info[1] + 1} ")
 
 
-def test_a_locale_that_java_cannot_open_files_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locale_that_is_not_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locale.getencoding", lambda: "ANSI_X3.4-1968")
-    found = line("encoding")
-    assert found.finding.startswith("the locale's encoding is ascii: Java cannot open files")
-    assert found.fix == "unset LC_ALL, or set it to C.UTF-8"
+    finding = finding_of("encoding")
+    assert finding.finding.startswith("the locale's encoding is ascii: Java cannot open files")
+    assert finding.fix == "unset LC_ALL, or set it to C.UTF-8"
 
 
 def test_spark_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> str:
+    def raise_not_found(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(doctor, "version", absent)
+    monkeypatch.setattr(doctor, "version", raise_not_found)
     for name in ("spark", "jars"):
-        assert line(name) == Finding(name, False, "pyspark is not installed", "pip install 'headrace[local]'")
+        assert finding_of(name) == Finding(name, False, "pyspark is not installed", "pip install 'headrace[local]'")
 
 
 @pytest.mark.parametrize(
@@ -89,109 +89,109 @@ def test_spark_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             {"pyspark": "4.2.0", "delta-spark": "4.3.1"},
-            "delta-spark is 4.3.1, and its jars for Spark 4.2.0 are 4.4.0",
+            "delta-spark is 4.3.1, but the Delta jars for Spark 4.2.0 are 4.4.0",
             "pip install 'delta-spark==4.4.0'",
         ),
         (
             {"pyspark": "3.5.1", "delta-spark": "3.3.2"},
-            "Spark 3.5.1 is not one that Headrace has jars for: 4.1, 4.2",
-            "pip install 'headrace[local]', which brings the Spark that Headrace is made for",
+            "Spark 3.5.1 is not supported: Headrace has jars for Spark 4.1, 4.2",
+            "pip install 'headrace[local]', which installs a supported Spark",
         ),
     ],
 )
-def test_versions_that_do_not_go_together(
+def test_incompatible_versions(
     monkeypatch: pytest.MonkeyPatch, installed: dict[str, str], finding: str, fix: str
 ) -> None:
     monkeypatch.setattr(doctor, "version", installed.__getitem__)
-    assert line("spark") == Finding("spark", False, finding, fix)
+    assert finding_of("spark") == Finding("spark", False, finding, fix)
 
 
-def test_jars_that_are_not_fetched_yet_are_no_mistake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_jars_are_downloaded_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "new"))
-    assert line("jars").ok
-    assert line("jars").finding == f"10 (23 MB) will be fetched into {tmp_path / 'new'} by the first run"
+    assert finding_of("jars").ok
+    assert finding_of("jars").finding == f"the first run will download 10 (23 MB) into {tmp_path / 'new'}"
     assert not (tmp_path / "new").exists()
 
 
-def test_jars_that_cannot_be_fetched_to_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_of_jars_that_is_not_writable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "new"))
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert line("jars").finding == f"10 jars are to be fetched, and {jars.cache()} cannot be written"
+    assert finding_of("jars").finding == f"10 jars have to be downloaded, but {jars.cache()} is not writable"
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java, "memory_available", lambda: 1 << 30)
-    found = line("memory", local(tmp_path, memory="4g"))
-    assert found.finding == "the engine's memory is 4g, and only 1024m are free here"
-    assert bad(local(tmp_path, memory="1g", cores=1)) == []
+    finding = finding_of("memory", local(tmp_path, memory="4g"))
+    assert finding.finding == "the engine needs 4g of memory, but only 1024m are free"
+    assert problems(local(tmp_path, memory="1g", cores=1)) == []
 
 
-def test_more_cores_than_there_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_more_cores_than_available(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1}, raising=False)
-    found = line("cores", local(tmp_path, cores=3))
-    assert (found.finding, found.fix) == (
-        "the engine's cores are 3, and this process has 2",
+    finding = finding_of("cores", local(tmp_path, cores=3))
+    assert (finding.finding, finding.fix) == (
+        "engine.cores is 3, but only 2 are available to this process",
         "set engine.cores to 2 in the environment's file",
     )
-    assert line("cores", local(tmp_path, cores=2)).ok
+    assert finding_of("cores", local(tmp_path, cores=2)).ok
 
 
-def test_a_place_below_a_file(tmp_path: Path) -> None:
-    (tmp_path / "checkpoints").write_text("in the way")
+def test_path_below_a_file(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("a file")
     environment = local(tmp_path, cores=1)
-    assert bad(environment) == ["checkpoints"]
-    assert f"{tmp_path / 'checkpoints'} is not a directory" in line("checkpoints", environment).finding
+    assert problems(environment) == ["checkpoints"]
+    assert f"{tmp_path / 'checkpoints'} is not a writable directory" in finding_of("checkpoints", environment).finding
 
 
-def test_a_place_that_is_not_mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = os.access
-    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path and real(path, mode))
-    assert bad(local(tmp_path, cores=1)) == ["tables", "checkpoints"]
+def test_directory_that_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original_access = os.access
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path and original_access(path, mode))
+    assert problems(local(tmp_path, cores=1)) == ["tables", "checkpoints"]
 
 
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "ROOM", 1 << 60)
-    assert line("tables", local(tmp_path)).fix == f"free at least {1 << 30} GB there"
+def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "MIN_FREE_BYTES", 1 << 60)
+    assert finding_of("tables", local(tmp_path)).fix == f"free at least {1 << 30} GB on it"
 
 
-def test_places_in_an_object_store_are_not_looked_at(tmp_path: Path) -> None:
+def test_object_stores_are_not_checked(tmp_path: Path) -> None:
     environment = local(tmp_path).model_copy(update={"checkpoints": "s3a://bucket/checkpoints"})
     assert "checkpoints" not in {finding.name for finding in examine(environment)}
 
 
-def test_a_machine_that_lets_no_port_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*args: object, **settings: object) -> socket.socket:
+def test_loopback_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def create_server(*args: object, **settings: object) -> socket.socket:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("socket.create_server", refused)
-    found = line("loopback")
-    assert found.finding == "no port on 127.0.0.1 can be opened and reached: Permission denied"
+    monkeypatch.setattr("socket.create_server", create_server)
+    finding = finding_of("loopback")
+    assert finding.finding == "cannot open a port on 127.0.0.1 and connect to it: Permission denied"
 
 
-def test_work_on_databricks_needs_a_login_and_its_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in doctor.WORKSPACE:
+def test_databricks_needs_a_login_and_the_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in doctor.WORKSPACE_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("DATABRICKS_CONFIG_FILE", raising=False)
-    there = local(tmp_path).model_copy(update={"engine": DatabricksEngine(kind="databricks")})
-    found = line("workspace", there)
-    assert (found.ok, found.fix) == (
+    databricks = local(tmp_path).model_copy(update={"engine": DatabricksEngine(kind="databricks")})
+    finding = finding_of("workspace", databricks)
+    assert (finding.ok, finding.fix) == (
         False,
         "set DATABRICKS_HOST and DATABRICKS_TOKEN, or write profiles into that file",
     )
-    assert line("workspace").ok
+    assert finding_of("workspace").ok
     (tmp_path / ".databrickscfg").write_text("[DEFAULT]\n")
-    assert line("workspace", there) == Finding("workspace", True, f"profiles in {tmp_path}/.databrickscfg")
+    assert finding_of("workspace", databricks) == Finding("workspace", True, f"profiles in {tmp_path}/.databrickscfg")
 
-    def absent(package: str) -> str:
+    def raise_not_found(package: str) -> str:
         raise importlib.metadata.PackageNotFoundError(package)
 
-    monkeypatch.setattr(doctor, "version", absent)
-    assert line("databricks-sdk", there).fix == "pip install 'headrace[deploy]'"
+    monkeypatch.setattr(doctor, "version", raise_not_found)
+    assert finding_of("databricks-sdk", databricks).fix == "pip install 'headrace[deploy]'"
 
 
-def test_workspace_variables_are_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_workspace_variables_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABRICKS_HOST", "https://example.com")
     monkeypatch.setenv("DATABRICKS_TOKEN", "a-secret")
-    assert line("workspace").finding == "DATABRICKS_HOST, DATABRICKS_TOKEN set"
+    assert finding_of("workspace").finding == "DATABRICKS_HOST, DATABRICKS_TOKEN set"
     assert "a-secret" not in str(examine(None))

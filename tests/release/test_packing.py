@@ -1,4 +1,4 @@
-"""The rules for the files of a release: hidden files, links, credentials."""
+"""Test which files a release may pack: hidden files, links, credentials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bundle(tmp_path: Path) -> Path:
     return root
 
 
-def refused(root: Path, *names: str) -> list[str]:
+def messages(root: Path, *names: str) -> list[str]:
     with pytest.raises(ConfigurationError) as error:
         packing.list_files(root, names or ("conf",))
     assert all(problem.fix and problem.where for problem in error.value.problems)
@@ -29,12 +29,12 @@ def refused(root: Path, *names: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", [".env", "a/.git/config", ".a/b", "a/b/.c"])
-def test_hidden_files_and_files_in_hidden_directories_are_hidden(path: str) -> None:
+def test_hidden_files_and_files_in_hidden_directories(path: str) -> None:
     assert packing.is_hidden(path)
 
 
 @pytest.mark.parametrize("path", ["a", "a.b/c.d", "a/b.", "tiny-1.0.dist-info/RECORD"])
-def test_a_dot_inside_a_name_does_not_hide(path: str) -> None:
+def test_dot_inside_a_name_does_not_hide_a_file(path: str) -> None:
     assert not packing.is_hidden(path)
 
 
@@ -62,65 +62,65 @@ def test_links_inside_the_bundle_are_followed(bundle: Path) -> None:
     ]
 
 
-def test_a_bundle_that_is_reached_through_a_link_is_not_outside_of_itself(bundle: Path) -> None:
+def test_bundle_may_be_reached_through_a_link(bundle: Path) -> None:
     (bundle / "conf" / "shared.yml").symlink_to("../shared.yml")
     link = bundle.with_name("link")
     link.symlink_to(bundle)
     assert "conf/shared.yml" in packing.list_files(link, ("conf",))
 
 
-def test_all_links_that_cannot_be_packed_are_named_at_once(bundle: Path) -> None:
+def test_all_links_that_cannot_be_packed_are_reported_together(bundle: Path) -> None:
     conf = bundle / "conf"
     (conf / "file.yml").symlink_to("../../outside/c.yml")
     (conf / "deep" / "directory").symlink_to(bundle.parent / "outside")
-    (conf / "gone").symlink_to("../nowhere")
+    (conf / "dangling").symlink_to("../nowhere")
     (conf / "loop").symlink_to(".")
     (conf / "twice").symlink_to("file.yml")
-    assert refused(bundle) == [
+    assert messages(bundle) == [
+        "link conf/dangling leads to …/shop/nowhere, which does not exist",
         "link conf/deep/directory leads out of the bundle, to …/outside",
         "link conf/file.yml leads out of the bundle, to …/outside/c.yml",
-        "link conf/gone leads to …/shop/nowhere, which does not exist",
         "link conf/loop leads to …/shop/conf, which contains it",
         "link conf/twice leads out of the bundle, to …/outside/c.yml",
     ]
 
 
-def test_two_links_that_lead_into_each_other_end(bundle: Path) -> None:
+def test_links_to_each_other_do_not_cause_an_endless_loop(bundle: Path) -> None:
     (bundle / "conf" / "other").symlink_to("../other")
     (bundle / "other").mkdir()
     (bundle / "other" / "conf").symlink_to("../conf")
     (bundle / "other" / "self").symlink_to(".")
-    assert refused(bundle) == [
+    assert messages(bundle) == [
         "link conf/other/conf leads to …/shop/conf, which contains it",
         "link conf/other/self leads to …/shop/other, which contains it",
     ]
 
 
-def test_a_directory_above_that_is_a_link_is_named(bundle: Path) -> None:
+def test_link_in_a_parent_directory_is_reported(bundle: Path) -> None:
     (bundle / "vendor").symlink_to("../outside")
-    assert refused(bundle, "vendor/c.yml") == ["link vendor leads out of the bundle, to …/outside"]
+    assert messages(bundle, "vendor/c.yml") == ["link vendor leads out of the bundle, to …/outside"]
 
 
 @pytest.mark.parametrize(
     "name",
     [".env", ".env.prod", "a.pem", "B.PEM", "tls.key", "creds.json", "Credentials", "my-secret.yml", "SECRETS.toml"],
 )
-def test_names_of_credentials(tmp_path: Path, name: str) -> None:
+def test_credential_names_are_recognised(tmp_path: Path, name: str) -> None:
     assert packing.find_credentials(tmp_path, [f"conf/{name}", "conf/a.yml"]) == [f"conf/{name}"]
 
 
 @pytest.mark.parametrize("name", ["secrets.py", "Credentials.PY", "a.yml", "keys.yml", "sacred.yml", "env", "a.pem.md"])
-def test_other_names(tmp_path: Path, name: str) -> None:
+def test_other_names_are_not_credentials(tmp_path: Path, name: str) -> None:
     assert packing.find_credentials(tmp_path, [f"secrets/{name}"]) == []
 
 
-def test_a_link_is_a_credential_if_its_target_is_one(bundle: Path) -> None:
+def test_link_to_a_credential_is_a_credential(bundle: Path) -> None:
     (bundle / ".env").write_text("")
     (bundle / "conf" / "settings.yml").symlink_to("../.env")
     assert packing.find_credentials(bundle, packing.list_files(bundle, ("conf",))) == ["conf/settings.yml"]
 
 
-def test_credentials_are_named_with_the_option_that_allows_them(tmp_path: Path) -> None:
+def test_fix_names_the_option_that_allows_a_credential(tmp_path: Path) -> None:
     packing.require_allowed(tmp_path, [])
     with pytest.raises(ConfigurationError) as error:
         packing.require_allowed(tmp_path, ["conf/a.pem", "conf/my secret.yml"])

@@ -1,4 +1,4 @@
-"""Releases: reproducible, checked byte by byte, told apart when the tree was dirty."""
+"""Test releases: reproducible builds, verification, and the record of uncommitted changes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from processes import copy_tree
 
 @pytest.fixture
 def tree(tmp_path):
-    """A copy of this bundle, each in a directory of its own."""
-
+    """Return a function that copies this repository's bundle into a directory of that name."""
     return lambda name: copy_tree(tmp_path / name)
 
 
 def git(root, *arguments):
-    known = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    subprocess.run(["git", "-C", root, *known, *arguments], check=True, capture_output=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run(["git", "-C", root, *identity, *arguments], check=True, capture_output=True)
 
 
-def test_two_directories_give_the_same_release_and_a_change_another(tree):
-    one, two = tree("one"), tree("two")
-    first, second = releases.build(one), releases.build(two)
+def test_release_depends_on_content_and_not_on_the_directory(tree):
+    root, copy = tree("root"), tree("copy")
+    first, second = releases.build(root), releases.build(copy)
     assert (first.id, first.manifest.files) == (second.id, second.manifest.files)
-    assert first.directory == one / "dist" / "releases" / first.id
-    assert releases.build(one).id == first.id
-    assert [path.name for path in (one / "dist" / "releases").iterdir()] == [first.id]
+    assert first.directory == root / "dist" / "releases" / first.id
+    assert releases.build(root).id == first.id
+    assert [path.name for path in (root / "dist" / "releases").iterdir()] == [first.id]
 
     wheel = first.manifest.wheels[0]
     assert wheel.startswith("wheels/headrace-0.1.0+g")
@@ -43,25 +42,25 @@ def test_two_directories_give_the_same_release_and_a_change_another(tree):
         "resources",
         "databricks.yml",
     }
-    (two / "src" / "headrace_shop" / "more.py").write_text("more = 1\n")
-    assert releases.build(two).manifest.wheels != first.manifest.wheels
-    (two / "src" / "headrace_shop" / "more.py").unlink()
-    (two / "conf" / "local.yml").write_text((two / "conf" / "local.yml").read_text() + "# changed\n")
-    third = releases.build(two)
+    (copy / "src" / "headrace_shop" / "more.py").write_text("more = 1\n")
+    assert releases.build(copy).manifest.wheels != first.manifest.wheels
+    (copy / "src" / "headrace_shop" / "more.py").unlink()
+    (copy / "conf" / "local.yml").write_text((copy / "conf" / "local.yml").read_text() + "# changed\n")
+    third = releases.build(copy)
     assert third.manifest.wheels == first.manifest.wheels
     assert third.id != first.id
 
 
-def test_a_wheel_from_the_vendor_directory_goes_along(tree):
-    root = tree("one")
+def test_wheels_in_vendor_are_packed(tree):
+    root = tree("bundle")
     own = releases.build(root)
     (root / "vendor").mkdir()
     shutil.copy(own.directory / own.manifest.wheels[0], root / "vendor" / "other-1.0-py3-none-any.whl")
     assert "wheels/other-1.0-py3-none-any.whl" in releases.build(root).manifest.wheels
 
 
-def test_a_dirty_tree_is_told_apart(tree):
-    root = tree("one")
+def test_uncommitted_changes_are_recorded(tree):
+    root = tree("bundle")
     assert (releases.build(root).manifest.commit, releases.build(root).manifest.dirty) == ("", True)
     (root / ".gitignore").write_text("dist/\n__pycache__/\n")
     git(root, "init", "-q")
@@ -69,7 +68,7 @@ def test_a_dirty_tree_is_told_apart(tree):
     git(root, "commit", "-qm", "all")
     clean = releases.build(root).manifest
     assert (len(clean.commit), clean.dirty) == (40, False)
-    (root / "notes.txt").write_text("not carried, but changed\n")
+    (root / "notes.txt").write_text("not packed, but not committed\n")
     dirty = releases.build(root).manifest
     assert (dirty.id, dirty.dirty) == (clean.id, True)
     git(root, "add", "-A")
@@ -80,7 +79,7 @@ def test_a_dirty_tree_is_told_apart(tree):
 
 @pytest.fixture(params=[True, False], ids=["in git", "outside of git"])
 def small(request, tmp_path):
-    """A small bundle; what a test adds is committed too, if it is in git."""
+    """Return a function that adds files to a small bundle, and commits them if the bundle is in git."""
     root = write_tiny(tmp_path / "tiny")
     if not request.param:
         shutil.rmtree(root / ".git")
@@ -99,7 +98,7 @@ def small(request, tmp_path):
 
 
 def packed(built):
-    """All paths of a release, and of the bundle's own wheel in it."""
+    """Return all paths of a release, and those of the bundle's own wheel in it."""
     (wheel,) = (path for path in built.manifest.wheels if path.startswith("wheels/tiny-"))
     with zipfile.ZipFile(built.directory / wheel) as archive:
         return {*built.manifest.files, *(f"wheel/{name}" for name in archive.namelist())}
@@ -116,7 +115,7 @@ def test_hidden_files_are_not_packed(small):
     "link",
     ["conf/a.yml", "resources/a", "src/tiny/a", "vendor/a.whl", "databricks.yml", "runtime.lock", "pyproject.toml"],
 )
-def test_a_link_that_leads_out_of_the_bundle_is_refused(small, tmp_path, link):
+def test_link_out_of_the_bundle_is_an_error(small, tmp_path, link):
     root, outside = small(), tmp_path / "outside"
     outside.write_text("root:x\n")
     (root / link).parent.mkdir(exist_ok=True)
@@ -131,7 +130,7 @@ def test_a_link_that_leads_out_of_the_bundle_is_refused(small, tmp_path, link):
     assert not list((root / "dist").glob("releases/*"))
 
 
-def test_links_inside_the_bundle_are_packed_as_what_they_lead_to(small):
+def test_links_inside_the_bundle_are_packed_as_their_targets(small):
     root = small(**{"shared/a.yml": "a: 1\n"})
     for link in ("conf/more", "resources/more", "src/tiny/more"):
         (root / link).symlink_to(root / "shared")
@@ -149,7 +148,7 @@ def test_files_that_look_like_credentials_are_packed_only_if_allowed(small):
     with pytest.raises(ConfigurationError) as error:
         releases.build(root)
     assert [problem.message for problem in error.value.problems] == [
-        f"{x} looks like a credential" for x in CREDENTIALS
+        f"{path} looks like a credential" for path in CREDENTIALS
     ]
     assert list((root / "dist" / "releases").iterdir()) == []
 
@@ -157,16 +156,16 @@ def test_files_that_look_like_credentials_are_packed_only_if_allowed(small):
         releases.build(root, allowed=["conf", "creds.json", "conf/tls.ke", "src/tiny/*", *CREDENTIALS[2:]])
     assert len(error.value.problems) == 2
 
-    asked = []
-    built = releases.build(root, allowed=[f"./{CREDENTIALS[0]}"], confirm=lambda files: asked.append(files) or True)
-    assert asked == [list(CREDENTIALS[1:])]
+    confirmed = []
+    built = releases.build(root, allowed=[f"./{CREDENTIALS[0]}"], confirm=lambda files: confirmed.append(files) or True)
+    assert confirmed == [list(CREDENTIALS[1:])]
     assert {"conf/tls.key", "wheel/tiny/certs/a.pem", "wheel/tiny/creds.json"} <= packed(built)
     assert releases.build(root, allowed=[str(root / path) for path in CREDENTIALS]).id == built.id
 
 
-def test_a_link_that_appears_later_is_noticed(tmp_path):
+def test_link_that_is_added_later_is_detected(tmp_path):
     root = write_tiny(tmp_path / "tiny")
-    (root / "notes.txt").write_text("not committed, like the link")
+    (root / "notes.txt").write_text("not committed, as the link")
     first = releases.current(root)
     assert releases.current(root).id == first.id
     (root / "src" / "tiny" / "link").symlink_to(tmp_path)
@@ -174,25 +173,25 @@ def test_a_link_that_appears_later_is_noticed(tmp_path):
         releases.current(root)
 
 
-def test_every_byte_is_verified(tree):
-    built = releases.build(tree("one"))
-    releases.require_whole(built)
+def test_changed_missing_and_added_files_are_detected(tree):
+    built = releases.build(tree("bundle"))
+    releases.require_intact(built)
     (built.directory / "conf" / "local.yml").write_text("engine: {kind: local}\n")
     (built.directory / "conf" / "prod.yml").unlink()
     (built.directory / "conf" / "stray.yml").write_text("")
     with pytest.raises(DataError) as error:
-        releases.require_whole(built)
-    said = [problem.message.removeprefix(f"release {built.id}: ") for problem in error.value.problems]
-    assert said == ["conf/local.yml was changed", "conf/prod.yml is missing", "conf/stray.yml was not in it"]
+        releases.require_intact(built)
+    messages = [problem.message.removeprefix(f"release {built.id}: ") for problem in error.value.problems]
+    assert messages == ["conf/local.yml was changed", "conf/prod.yml is missing", "conf/stray.yml was added"]
 
     manifest = built.directory / releases.MANIFEST
-    manifest.write_text(manifest.read_text().replace(built.id, "0" * releases.DIGITS))
-    (moved,) = releases.releases(built.directory.parents[2])
-    assert "its manifest does not give its id" in releases.verify(moved)[-1].message
+    manifest.write_text(manifest.read_text().replace(built.id, "0" * releases.ID_LENGTH))
+    (renamed,) = releases.list_releases(built.directory.parents[2])
+    assert "the manifest does not match the id" in releases.verify(renamed)[-1].message
 
 
-def test_a_release_is_found_by_the_beginning_of_its_id(tree):
-    root = tree("one")
+def test_release_id_may_be_shortened(tree):
+    root = tree("bundle")
     built = releases.build(root)
     assert releases.find(root, built.id[:4]).id == built.id
     with pytest.raises(ConfigurationError, match="there is no release 'nothing'") as error:
@@ -200,16 +199,16 @@ def test_a_release_is_found_by_the_beginning_of_its_id(tree):
     assert built.id in error.value.problems[0].fix
 
 
-def test_a_bundle_without_locked_requirements_is_not_built(tree):
-    root = tree("one")
+def test_bundle_without_a_lock_file_is_an_error(tree):
+    root = tree("bundle")
     (root / releases.LOCK).unlink()
     with pytest.raises(ConfigurationError, match=r"the bundle has no runtime\.lock"):
         releases.build(root)
     assert not (root / "dist").exists()
 
 
-def test_nothing_is_left_when_a_build_fails(tree):
-    root = tree("one")
+def test_failed_build_leaves_no_files(tree):
+    root = tree("bundle")
     (root / "pyproject.toml").write_text("[build-system]\nbuild-backend = 'no_such.build'\n")
     with pytest.raises(SetupError):
         releases.build(root)

@@ -1,4 +1,4 @@
-"""A new bundle from the templates: nothing left to fill in, everything locked, all of it or nothing."""
+"""Test new bundles: all placeholders are filled in, all packages are locked, errors leave no files."""
 
 from __future__ import annotations
 
@@ -18,58 +18,62 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle, to be read only."""
-    directory = tmp_path_factory.mktemp("made") / "weather"
-    scaffold.make("weather", directory)
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle that tests must not change."""
+    directory = tmp_path_factory.mktemp("new") / "weather"
+    scaffold.create_bundle("weather", directory)
     return directory
 
 
 def pinned(lock: Path) -> dict[str, str]:
-    """name -> version of each package that the lock names with its hash."""
+    """Return name -> version of the packages that have a hash in the lock file."""
     return dict(re.findall(r"^(\S+)==(\S+) \\\n    --hash=sha256:[0-9a-f]{64}", lock.read_text(), re.MULTILINE))
 
 
-def test_nothing_is_left_to_fill_in(made):
-    for path in made.rglob("*"):
+def test_all_placeholders_are_filled_in(bundle):
+    for path in bundle.rglob("*"):
         assert "@" not in path.name and path.suffix != scaffold.SUFFIX
         if path.is_file() and path.suffix != ".whl":
             assert re.findall(r"@[A-Z0-9]+@", path.read_text()) == [], path
 
 
-def test_scripts_can_be_run(made):
-    scripts = {path.name: os.access(path, os.X_OK) for path in (made / "scripts").iterdir()}
-    assert scripts == {"env": False, "lock": True, "run": True, "test": True}  # env is read by the others
+def test_scripts_are_executable(bundle):
+    scripts = {path.name: os.access(path, os.X_OK) for path in (bundle / "scripts").iterdir()}
+    assert scripts == {"env": False, "lock": True, "run": True, "test": True}  # env is sourced by the others
 
 
-def test_the_wheel_can_make_bundles_itself(made):
-    (wheel,) = (made / "vendor").iterdir()
+def test_own_wheel_contains_the_templates(bundle):
+    (wheel,) = (bundle / "vendor").iterdir()
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("headrace/templates/")}
-    templates = REPOSITORY / "src" / "headrace" / "templates"
-    assert packed == {f"headrace/templates/{f.relative_to(templates)}" for f in templates.rglob("*") if f.is_file()}
+        packed = {name for name in archive.namelist() if name.startswith("headrace/release/templates/")}
+    source = REPOSITORY / "src"
+    templates = source / "headrace" / "release" / "templates"
+    assert packed == {str(file.relative_to(source)) for file in templates.rglob("*") if file.is_file()}
+    assert packed
 
 
-def test_the_wheel_is_locked(made):
-    (wheel,) = (made / "vendor").iterdir()
+def test_own_wheel_is_locked(bundle):
+    (wheel,) = (bundle / "vendor").iterdir()
     version, digest = wheel.name.split("-")[1], hashlib.sha256(wheel.read_bytes()).hexdigest()
-    assert (made / "requirements.lock").read_text().startswith(f"headrace=={version} \\\n    --hash=sha256:{digest}\n")
+    assert (
+        (bundle / "requirements.lock").read_text().startswith(f"headrace=={version} \\\n    --hash=sha256:{digest}\n")
+    )
 
 
-def test_the_locks_are_those_of_this_repository_without_its_tools(made):
+def test_versions_are_those_of_this_repository(bundle):
     for name in ("requirements.lock", "runtime.lock"):
-        text = (made / name).read_text()
+        text = (bundle / name).read_text()
         assert "://" not in text and "--index" not in text
-        assert len(pinned(made / name)) == len(re.findall("^[^ #]", text, re.MULTILINE))
-    here, there = pinned(made / "requirements.lock"), pinned(REPOSITORY / "requirements.lock")
-    del here["headrace"]
-    assert here.items() < there.items()
-    assert {"pyspark", "delta-spark", "databricks-sdk", "pytest", "hatchling"} < here.keys()
-    assert pinned(made / "runtime.lock") == pinned(REPOSITORY / "runtime.lock")
+        assert len(pinned(bundle / name)) == len(re.findall("^[^ #]", text, re.MULTILINE))
+    locked, expected = pinned(bundle / "requirements.lock"), pinned(REPOSITORY / "requirements.lock")
+    del locked["headrace"]
+    assert locked.items() < expected.items()
+    assert {"pyspark", "delta-spark", "databricks-sdk", "pytest", "hatchling"} < locked.keys()
+    assert pinned(bundle / "runtime.lock") == pinned(REPOSITORY / "runtime.lock")
 
 
 @pytest.mark.parametrize(
-    ("name", "near"),
+    ("name", "similar"),
     [
         ("Weather", "weather"),
         ("weather-report", "weather_report"),
@@ -90,28 +94,28 @@ def test_the_locks_are_those_of_this_repository_without_its_tools(made):
         ("hatchling", "hatchling_jobs"),
     ],
 )
-def test_another_name_is_proposed(name, near):
-    with pytest.raises(ConfigurationError) as refused:
-        scaffold.require_name(name)
-    assert refused.value.problems[0].fix == f"headrace init {near}"
-    scaffold.require_name(near)
+def test_similar_name_is_suggested(name, similar):
+    with pytest.raises(ConfigurationError) as error:
+        scaffold.require_valid_name(name)
+    assert error.value.problems[0].fix == f"headrace init {similar}"
+    scaffold.require_valid_name(similar)
 
 
 @pytest.mark.parametrize("name", ["weather", "shop2", "sensor_jobs", "a"])
-def test_names_that_can_be(name):
-    scaffold.require_name(name)
+def test_valid_names(name):
+    scaffold.require_valid_name(name)
 
 
-def test_nothing_is_left_when_something_fails(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "false")  # which no wheel can be built with
+def test_failure_leaves_no_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "false")  # no wheel can be built with it
     with pytest.raises(SetupError, match="the wheel cannot be built"):
-        scaffold.make("weather", tmp_path / "weather")
+        scaffold.create_bundle("weather", tmp_path / "weather")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(SetupError, match="the wheel cannot be built"):
-        scaffold.make("weather", tmp_path)
+        scaffold.create_bundle("weather", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_disk_says_is_told(tmp_path):
+def test_error_of_the_file_system_is_reported(tmp_path):
     with pytest.raises(SetupError, match="the bundle cannot be written: File name too long"):
-        scaffold.make("weather", tmp_path / ("w" * 300))
+        scaffold.create_bundle("weather", tmp_path / ("w" * 300))

@@ -125,7 +125,7 @@ def test_step_that_another_run_has_locked_is_an_error_before_anything_is_written
     flow.feed("lines", "one")
     flow.steps(LINES)
     lock = Lock(flow.spark, str(flow.directory / "checkpoints" / "flow" / "lines"), "lines")
-    with pytest.raises(GuardError, match="step 'lines' is already run by process"):
+    with pytest.raises(GuardError, match="step 'lines' is already being run by process"):
         flow.run()
     assert (flow.read("lines"), recorded(flow)) == ([], ["run started", "run failed"])
     lock.release()

@@ -1,4 +1,4 @@
-"""The shop's own rule and its revenue."""
+"""The shop's rule for amounts, and its revenue."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -28,11 +28,11 @@ def test_revenue_per_minute_and_country(stream):
     assert out[1][0].__fields__ == ["window_start", "window_end", "country", "orders", "revenue"]
 
 
-def test_an_amount_matches_to_the_cent(spark):
+def test_amount_must_match_to_the_cent(spark):
     rows = [
         ("right", "c", at(0), 3, Decimal("0.10"), Decimal("0.30")),
         ("wrong", "c", at(0), 3, Decimal("0.10"), Decimal("0.31")),
         ("unknown", "c", at(0), None, Decimal("0.10"), Decimal("0.31")),
     ]
-    judged = spark.createDataFrame(rows, ORDER).select("order_id", amount_matches().alias("good")).collect()
-    assert dict(judged) == {"right": True, "wrong": False, "unknown": None}
+    checked = spark.createDataFrame(rows, ORDER).select("order_id", amount_matches().alias("good")).collect()
+    assert dict(checked) == {"right": True, "wrong": False, "unknown": None}

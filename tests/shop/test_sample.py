@@ -1,4 +1,4 @@
-"""The sample keeps what its ledger says, so that a run can be held against it."""
+"""The sample data matches its ledger, so that tests can compare a run with the ledger."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ from headrace_shop.sample import main, make_sample
 
 PIPELINE = Path(__file__).parents[2] / "conf/pipelines/orders.yml"
 SMALL = {"orders": 6_000, "customers": 100, "files": 7, "pace": 60}
-MANY = Mix(duplicate=0.05, malformed=0.05, future=0.02, refused=0.04, late=0.05, warned=0.02)
+MANY = Mix(duplicate=0.05, malformed=0.05, future=0.02, invalid=0.04, late=0.05, warned=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +32,14 @@ def ledger_of(sample):
         return list(csv.DictReader(file))
 
 
-def locations_of(sample):
+def lines_of(sample):
     return [
         (path.name, line) for path in sorted(sample.orders.glob("*.json")) for line in path.read_text().splitlines()
     ]
 
 
-def both_of(sample):
-    return list(zip(ledger_of(sample), (line for _, line in locations_of(sample)), strict=True))
+def rows_and_lines(sample):
+    return list(zip(ledger_of(sample), (line for _, line in lines_of(sample)), strict=True))
 
 
 def time_of(row):
@@ -50,8 +50,8 @@ def contents(directory):
     return {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_the_ledger_tells_each_line_of_each_file_in_order(sample):
-    ledger, lines = ledger_of(sample), locations_of(sample)
+def test_ledger_has_each_line_of_each_file_in_order(sample):
+    ledger, lines = ledger_of(sample), lines_of(sample)
     assert [row["file"] for row in ledger] == [file for file, _ in lines]
     assert [int(row["row"]) for row in ledger] == list(range(1, 6_001))
     assert all(row["order_id"] in line for row, (_, line) in zip(ledger, lines, strict=True))
@@ -60,14 +60,14 @@ def test_the_ledger_tells_each_line_of_each_file_in_order(sample):
 
 
 def test_each_fate_has_about_its_share_and_each_form_occurs(sample):
-    for fate in ("duplicate", "malformed", "future", "refused", "late"):
+    for fate in ("duplicate", "malformed", "future", "invalid", "late"):
         assert sample.fates[fate] == pytest.approx(getattr(MANY, fate) * 6_000, rel=0.25), fate
-    told = {(row["fate"], row["form"]) for row in ledger_of(sample) if row["form"]}
+    forms = {(row["fate"], row["form"]) for row in ledger_of(sample) if row["form"]}
     warned = {("good", form) for form in FORMS["warned"]}
-    assert told == warned | {(fate, form) for fate in ("malformed", "refused") for form in FORMS[fate]}
+    assert forms == warned | {(fate, form) for fate in ("malformed", "invalid") for form in FORMS[fate]}
 
 
-def test_the_same_arguments_give_the_same_bytes_and_another_seed_others(tmp_path):
+def test_same_arguments_give_same_bytes_and_another_seed_does_not(tmp_path):
     first, same, other = tmp_path / "first", tmp_path / "same", tmp_path / "other"
     for directory, seed in ((first, 1), (same, 1), (other, 2)):
         make_sample(directory, **SMALL, seed=seed)
@@ -77,7 +77,7 @@ def test_the_same_arguments_give_the_same_bytes_and_another_seed_others(tmp_path
 
 
 @pytest.mark.parametrize("disorder", [0, 5, 8.9])
-def test_only_late_rows_can_be_late_for_bronze_and_none_for_gold(tmp_path, disorder):
+def test_only_late_rows_can_be_late_in_bronze_and_none_in_gold(tmp_path, disorder):
     sample = make_sample(tmp_path, **SMALL, mix=MANY, disorder=disorder)
     newest = datetime.min.replace(tzinfo=time_of(ledger_of(sample)[0]).tzinfo)
     behind = {"good": [], "duplicate": [], "late": []}
@@ -91,9 +91,9 @@ def test_only_late_rows_can_be_late_for_bronze_and_none_for_gold(tmp_path, disor
     assert sum(delay > timedelta(minutes=10) for delay in behind["late"]) > 250
 
 
-def test_a_duplicate_is_an_earlier_good_line_again_and_nothing_else_is(sample):
+def test_only_duplicates_repeat_an_earlier_good_line(sample):
     good, copies, across_files = {}, 0, 0
-    for row, line in both_of(sample):
+    for row, line in rows_and_lines(sample):
         if row["fate"] == "duplicate":
             original, file = good[row["order_id"]]
             assert line == original
@@ -107,35 +107,35 @@ def test_a_duplicate_is_an_earlier_good_line_again_and_nothing_else_is(sample):
     assert across_files > 10
 
 
-def test_refused_future_and_warned_rows_are_what_they_are_called(sample):
-    for row, line in both_of(sample):
+def test_invalid_future_and_warned_rows_match_their_fate(sample):
+    for row, line in rows_and_lines(sample):
         if row["fate"] in ("malformed", "duplicate"):
             continue
         order = json.loads(line)
-        wrong = [
+        problems = [
             order["customer_id"] is None or order["ordered_at"] is None,
             not 1 <= order["quantity"] <= 1000,
         ]
-        assert any(wrong) == (row["fate"] == "refused"), line
+        assert any(problems) == (row["fate"] == "invalid"), line
         exact = round(order["quantity"] * order["unit_price"], 2) == order["amount"]
-        assert exact or row["fate"] == "refused" or row["form"] == "wrong amount"
+        assert exact or row["fate"] == "invalid" or row["form"] == "wrong amount"
         assert (row["fate"] == "future") == (time_of(row).year > 2080)
 
 
-def test_spark_finds_exactly_the_malformed_lines_malformed(spark, sample):
+def test_spark_cannot_parse_exactly_the_malformed_lines(spark, sample):
     schema = StructType().add("r", ArrayType(ORDER)).add("_corrupt", "string")
-    whole = F.concat(F.lit('{"r":['), "value", F.lit("]}"))
-    parsed = F.from_json(whole, schema, {"columnNameOfCorruptRecord": "_corrupt"})
-    judged = (
+    wrapped = F.concat(F.lit('{"r":['), "value", F.lit("]}"))
+    parsed = F.from_json(wrapped, schema, {"columnNameOfCorruptRecord": "_corrupt"})
+    malformed = (
         spark.read.text(str(sample.orders))
         .select("value", parsed.alias("p"))
         .where("p._corrupt IS NOT NULL OR p.r IS NULL OR size(p.r) != 1 OR get(p.r, 0) IS NULL")
     )
-    found = Counter(re.search("o[0-9]{9}", row.value)[0] for row in judged.collect())
-    assert found == Counter(row["order_id"] for row in ledger_of(sample) if row["fate"] == "malformed")
+    order_ids = Counter(re.search("o[0-9]{9}", row.value)[0] for row in malformed.collect())
+    assert order_ids == Counter(row["order_id"] for row in ledger_of(sample) if row["fate"] == "malformed")
 
 
-def test_customers_are_kept_up_to_date_and_some_are_unknown(spark, sample):
+def test_customers_have_updates_and_some_are_missing(spark, sample):
     read = spark.read.schema(CUSTOMER).options(header=True, mode="FAILFAST", enforceSchema=False)
     rows = read.csv(str(sample.customers)).collect()
     arrived = [row for path in sorted(sample.customers.iterdir()) for row in read.csv(str(path)).collect()]
@@ -149,38 +149,38 @@ def test_customers_are_kept_up_to_date_and_some_are_unknown(spark, sample):
     assert 0 < len(stale) < 20
 
 
-def test_spark_will_read_the_files_in_their_order(sample):
+def test_modification_times_follow_file_names(sample):
     for directory in (sample.orders, sample.customers):
         files = sorted(directory.iterdir())
-        stamps = [path.stat().st_mtime_ns // 1_000_000 for path in files]
-        assert sorted(set(stamps)) == stamps
+        modified = [path.stat().st_mtime_ns // 1_000_000 for path in files]
+        assert sorted(set(modified)) == modified
         assert not [path for path in files if path.name.startswith(".")]
 
 
-def test_the_delays_are_those_of_the_pipeline():
+def test_delays_match_the_pipeline():
     steps = yaml.safe_load(PIPELINE.read_text())["steps"]
     bronze, gold = (steps[name]["reads"]["orders"]["watermark"] for name in ("bronze_orders", "gold_revenue"))
     assert milliseconds(bronze["delay"]) == DELAY
     assert milliseconds(gold["delay"]) > LATE.stop
 
 
-def test_to_append_continues_what_is_there(tmp_path):
+def test_append_continues_the_sample(tmp_path):
     first = make_sample(tmp_path, **SMALL)
     before = contents(first.customers)
     second = make_sample(tmp_path, **(SMALL | {"orders": 500, "files": 100}), append=True)
     ledger = ledger_of(second)
     assert [int(row["row"]) for row in ledger] == list(range(1, 6_501))
     assert Counter(row["fate"] for row in ledger) == Counter(first.fates) + Counter(second.fates)
-    assert [file for file, _ in locations_of(second)] == [row["file"] for row in ledger]
+    assert [file for file, _ in lines_of(second)] == [row["file"] for row in ledger]
     assert contents(second.customers) == before
     newest = max(time_of(row) for row in ledger[:6_000] if row["fate"] == "good")
     oldest = min(time_of(row) for row in ledger[6_000:] if row["fate"] in ("good", "duplicate"))
     assert timedelta(0) <= newest - oldest <= timedelta(minutes=5)
-    stamps = [path.stat().st_mtime_ns for path in sorted(second.orders.iterdir())]
-    assert sorted(set(stamps)) == stamps
+    modified = [path.stat().st_mtime_ns for path in sorted(second.orders.iterdir())]
+    assert sorted(set(modified)) == modified
 
 
-def test_clean_has_good_rows_only_and_out_of_order(tmp_path):
+def test_clean_sample_has_only_good_rows_out_of_order(tmp_path):
     sample = make_sample(tmp_path, **SMALL, mix=CLEAN)
     assert sample.fates == {"good": 6_000}
     times = [time_of(row) for row in ledger_of(sample)]
@@ -188,33 +188,33 @@ def test_clean_has_good_rows_only_and_out_of_order(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("arguments", "message"),
     [
         ({"files": 7_000}, "one order per file"),
         ({"customers": 0}, "one customer"),
         ({"disorder": 9}, "disorder must be from 0 to less than 9 minutes"),
-        ({"start": "2100-01-01"}, "the last order would lie in the future"),
-        ({"append": True}, "nothing to append to"),
+        ({"start": "2100-01-01"}, "the last order would be in the future"),
+        ({"append": True}, "no sample to append to"),
     ],
 )
-def test_what_cannot_be_made_is_said_before_anything_is_written(tmp_path, wrong, message):
+def test_invalid_arguments_are_an_error_before_anything_is_written(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
-        make_sample(tmp_path, **(SMALL | wrong))
+        make_sample(tmp_path, **(SMALL | arguments))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_second_sample_does_not_mix_with_the_first(tmp_path):
+def test_existing_sample_is_not_overwritten(tmp_path):
     make_sample(tmp_path, **SMALL)
-    with pytest.raises(ValueError, match="holds a sample already"):
+    with pytest.raises(ValueError, match="already has a sample"):
         make_sample(tmp_path, **SMALL)
 
 
-def test_the_command_line_makes_the_same_sample(tmp_path, capsys):
-    made = make_sample(tmp_path / "a", orders=300, files=3, seed=5, disorder=2.5, mix=Mix(late=0.5))
+def test_command_line_generates_the_same_sample(tmp_path, capsys):
+    sample = make_sample(tmp_path / "a", orders=300, files=3, seed=5, disorder=2.5, mix=Mix(late=0.5))
     options = ["--orders=300", "--files=3", "--seed=5", "--disorder=2.5", "--late=0.5"]
     main(["--into", str(tmp_path / "b"), *options])
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
-    assert f"{made.fates['late']} late" in capsys.readouterr().out
+    assert f"{sample.fates['late']} late" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
         main(["--into", str(tmp_path / "b"), "--clean"])
-    assert "holds a sample already" in capsys.readouterr().err
+    assert "already has a sample" in capsys.readouterr().err

@@ -1,17 +1,19 @@
-"""The same bundle on a real Spark cluster: one master, one worker, reached by its address."""
+"""The reference bundle on a standalone Spark cluster with one worker."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from clusters import SETTINGS, standalone
 from processes import copy_bundle, headrace
 
 
-def test_the_orders_pipeline_runs_there_unchanged(tmp_path: Path) -> None:
+@pytest.mark.full
+def test_orders_pipeline_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=300, customers=20, files=3, pace=10)
     local = (bundle / "conf" / "local.yml").read_text()
     with standalone(tmp_path) as master:

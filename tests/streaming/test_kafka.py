@@ -1,4 +1,4 @@
-"""A pipeline between two Kafka topics: judged on arrival, written to Delta and on to a topic."""
+"""Pipelines that read from Kafka topics and write to Delta tables and topics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ steps:
     transform: headrace.transforms.bronze:deduplicate
     with: {keys: [id]}
     writes: {table: landed}
-  send_on:
+  forward:
     layer: silver
     reads: {orders: {table: landed}}
     writes: {topic: clean}
@@ -57,7 +57,7 @@ def order(name: str | None, number: int) -> str:
     return json.dumps({"id": name, "n": number, "at": "2026-01-01T12:00:00Z"})
 
 
-def test_from_topic_to_table_and_on_to_a_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+def test_pipeline_from_topic_to_table_to_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "conf" / "pipelines").mkdir(parents=True)
     (tmp_path / "conf" / "pipelines" / "orders.yml").write_text(STEPS)
     (tmp_path / "conf" / "local.yml").write_text(LOCAL.format(servers=broker.servers))
@@ -68,8 +68,8 @@ def test_from_topic_to_table_and_on_to_a_topic(broker: KafkaBroker, spark: Spark
 
     first = run_pipeline(spark, tmp_path, "orders", tmp_path)
     assert {row.id for row in first.rows("landed")} == {"a", "b"}
-    refused = {row.position: (row.reasons, row.raw) for row in first.quarantine("landed")}
-    assert refused == {
+    quarantined = {row.position: (row.reasons, row.raw) for row in first.quarantine("landed")}
+    assert quarantined == {
         "orders-0-3": (["not_null id"], order(None, 3)),
         "orders-0-4": (["malformed"], order("c", 4) + "trailing"),
         "orders-0-5": (["malformed"], '{"id":"J\ufffdrgen","n":5}'),
@@ -86,7 +86,7 @@ def test_from_topic_to_table_and_on_to_a_topic(broker: KafkaBroker, spark: Spark
     assert sorted(json.loads(record.value or b"")["id"] for record in broker.read("clean")) == ["a", "b", "d"]
 
 
-MORE = """
+FORMATS = """
 steps:
   texts:
     layer: bronze
@@ -96,7 +96,7 @@ steps:
   latest: {layer: bronze, reads: {words: {source: latest}}, writes: {table: latest}}
   latin: {layer: bronze, reads: {words: {source: latin}}, writes: {table: latin}}
 """
-MORE_LOCAL = """
+FORMATS_LOCAL = """
 engine: {{kind: local}}
 tables: {{root: tables}}
 checkpoints: checkpoints
@@ -111,12 +111,10 @@ topics:
 """
 
 
-def test_topics_by_a_pattern_as_text_as_bytes_and_from_now_on(
-    broker: KafkaBroker, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_topic_pattern_formats_and_start_offsets(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "conf" / "pipelines").mkdir(parents=True)
-    (tmp_path / "conf" / "pipelines" / "words.yml").write_text(MORE)
-    (tmp_path / "conf" / "local.yml").write_text(MORE_LOCAL.format(servers=broker.servers))
+    (tmp_path / "conf" / "pipelines" / "words.yml").write_text(FORMATS)
+    (tmp_path / "conf" / "local.yml").write_text(FORMATS_LOCAL.format(servers=broker.servers))
     for topic in ("words-a", "words-b", "echoed"):
         broker.create_topic(topic)
     broker.send("words-a", ["one", "2", b"J\xfcrgen"])
@@ -124,8 +122,8 @@ def test_topics_by_a_pattern_as_text_as_bytes_and_from_now_on(
 
     run = run_pipeline(spark, tmp_path, "words", tmp_path)
     assert sorted(row.value for row in run.rows("texts")) == ["one", "three"]
-    refused = {row.position: (row.raw, row.reasons) for row in run.quarantine("texts")}
-    assert refused == {
+    quarantined = {row.position: (row.raw, row.reasons) for row in run.quarantine("texts")}
+    assert quarantined == {
         "words-a-0-1": ("2", ["matches value"]),
         "words-a-0-2": ("J\ufffdrgen", ["malformed"]),
     }
@@ -140,7 +138,7 @@ def test_topics_by_a_pattern_as_text_as_bytes_and_from_now_on(
     assert len(broker.read("echoed")) == 3
 
 
-def test_the_reference_pipeline_from_a_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+def test_reference_pipeline_reads_from_a_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     make_sample(tmp_path / "data", orders=500, customers=50, files=1)
     (file,) = (tmp_path / "data" / "orders").glob("*.json")
     lines = file.read_text().splitlines()
@@ -149,8 +147,8 @@ def test_the_reference_pipeline_from_a_topic(broker: KafkaBroker, spark: SparkSe
     topic = KafkaSource(kind="kafka", format="json", servers=broker.servers, topics=["shop-orders"])
     sources = {"orders": topic, "customers": tmp_path / "data" / "customers"}
     run = run_pipeline(spark, ROOT, "orders", tmp_path, sources=sources)
-    refused = run.quarantine("bronze_orders")
-    counted = run.total("bronze_orders", "duplicates") + run.total("bronze_orders", "late")
-    assert len(lines) == len(run.rows("bronze_orders")) + len(refused) + counted
-    assert all(lines[int(row.position.rpartition("-")[2])] == row.raw for row in refused)
-    assert len(run.rows("silver_orders")) == len(run.rows("bronze_orders")) > len(refused) > 0
+    quarantined = run.quarantine("bronze_orders")
+    dropped = run.total("bronze_orders", "duplicates") + run.total("bronze_orders", "late")
+    assert len(lines) == len(run.rows("bronze_orders")) + len(quarantined) + dropped
+    assert all(lines[int(row.position.rpartition("-")[2])] == row.raw for row in quarantined)
+    assert len(run.rows("silver_orders")) == len(run.rows("bronze_orders")) > len(quarantined) > 0

@@ -1,4 +1,4 @@
-"""`headrace run --follow`, killed again and again while rows come in: the result is as if nothing had happened."""
+"""`headrace run --follow`, killed repeatedly while rows arrive: the result is the same as without kills."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import wanted
+import pytest
+
+import expected_tables
 from headrace.runtime.events import read_events
 from headrace.testing import run_pipeline
 from headrace_shop.arrivals import Mix
@@ -25,24 +27,25 @@ def batches(bundle: Path, step: str) -> int:
     return sum(event.what == "batch" and event.step == step for event in events)
 
 
-def test_kills_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.full
+def test_kills_do_not_change_the_result(spark: SparkSession, tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=2_400, customers=100, files=12, pace=20, mix=Mix(late=0.0))
     local = bundle / "conf" / "local.yml"
     text = local.read_text().replace(".headrace/tables", "tables").replace(".headrace/checkpoints", "checkpoints")
     local.write_text(text.replace("maxFilesPerTrigger: 5", "maxFilesPerTrigger: 2"))
-    inbox, to_come = bundle / "data" / "orders", bundle / "data" / "to_come"
-    inbox.rename(to_come)
+    inbox, pending = bundle / "data" / "orders", bundle / "data" / "pending"
+    inbox.rename(pending)
     inbox.mkdir()
-    arriving = iter(sorted(to_come.iterdir()))
+    arriving = iter(sorted(pending.iterdir()))
     for step in KILLED_IN:
         with headrace("run", "orders", "--follow", bundle=bundle) as process:
-            for _ in range(2):  # the second time it goes round
-                seen = batches(bundle, step)
+            for _ in range(2):  # the second batch runs in the follow loop
+                before = batches(bundle, step)
                 for file in islice(arriving, 2):
                     file.rename(inbox / file.name)
                 wait_until(
-                    lambda step=step, seen=seen: batches(bundle, step) > seen,  # type: ignore[misc]
-                    f"a batch more of {step}; see {bundle / 'output.txt'}",
+                    lambda step=step, before=before: batches(bundle, step) > before,  # type: ignore[misc]
+                    f"another batch of {step}; see {bundle / 'output.txt'}",
                 )
             kill_group(process)
     assert next(arriving, None) is None
@@ -52,13 +55,13 @@ def test_kills_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     with (bundle / "data" / "ledger.csv").open() as lines:
         ledger = list(csv.DictReader(lines))
     fates = Counter(entry["fate"] for entry in ledger)
-    tables = wanted.opened(bundle / "tables")
+    tables = expected_tables.open_tables(bundle / "tables")
     good = sorted((entry["order_id"],) for entry in ledger if entry["fate"] in ("good", "warned"))
-    assert wanted.rows(tables, "SELECT order_id FROM bronze_orders") == good
-    refused = sum(fates[fate] for fate in ("malformed", "future", "refused"))
-    assert wanted.rows(tables, "SELECT count(*) FROM bronze_orders_quarantine") == [(refused,)]
-    assert wanted.rows(tables, wanted.customers_and_what_they_should_be(bundle / "data" / "customers")) == []
-    assert wanted.rows(tables, wanted.silver_and_what_it_should_be()) == []
-    closed = [event.watermark for event in run.events if event.step == "gold_revenue" and event.watermark][-1]
-    assert wanted.rows(tables, wanted.gold_and_what_it_should_be(closed)) == []
-    assert wanted.rows(tables, "SELECT * FROM gold_revenue") != []
+    assert expected_tables.rows(tables, "SELECT order_id FROM bronze_orders") == good
+    quarantined = sum(fates[fate] for fate in ("malformed", "future", "invalid"))
+    assert expected_tables.rows(tables, "SELECT count(*) FROM bronze_orders_quarantine") == [(quarantined,)]
+    assert expected_tables.rows(tables, expected_tables.customers_difference(bundle / "data" / "customers")) == []
+    assert expected_tables.rows(tables, expected_tables.silver_difference()) == []
+    watermark = [event.watermark for event in run.events if event.step == "gold_revenue" and event.watermark][-1]
+    assert expected_tables.rows(tables, expected_tables.gold_difference(watermark)) == []
+    assert expected_tables.rows(tables, "SELECT * FROM gold_revenue") != []

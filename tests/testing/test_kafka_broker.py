@@ -1,4 +1,4 @@
-"""A real broker: records go in and come out, through Spark's own source, and it dies loudly."""
+"""A real broker: records, topics, Spark's Kafka source, and errors at startup."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def broker(spark: SparkSession) -> Iterator[KafkaBroker]:
         yield running
 
 
-def test_what_is_sent_is_read(broker: KafkaBroker) -> None:
+def test_sent_records_are_read(broker: KafkaBroker) -> None:
     broker.create_topic("mixed")
     broker.send("mixed", ["text", b"\xff\x00", ("key", "value"), (b"gone", None)])
     assert [(record.offset, record.key, record.value) for record in broker.read("mixed")] == [
@@ -35,14 +35,14 @@ def test_what_is_sent_is_read(broker: KafkaBroker) -> None:
     ]
 
 
-def test_records_keep_their_order_over_many(broker: KafkaBroker) -> None:
+def test_many_records_keep_their_order(broker: KafkaBroker) -> None:
     broker.create_topic("many")
     broker.send("many", map(str, range(3000)))
     broker.send("many", [])
     assert [int(record.value or b"") for record in broker.read("many")] == list(range(3000))
 
 
-def test_spark_streams_from_it_until_it_has_caught_up(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_streams_all_available_records(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     broker.create_topic("orders", partitions=2)
     broker.send("orders", [(str(key), f"order {key}") for key in range(100)])
     options = {
@@ -61,7 +61,7 @@ def test_spark_streams_from_it_until_it_has_caught_up(broker: KafkaBroker, spark
     assert len(written) == 100
 
 
-def test_a_topic_made_again_is_another_empty_one(broker: KafkaBroker) -> None:
+def test_recreated_topic_is_empty(broker: KafkaBroker) -> None:
     broker.create_topic("again")
     broker.send("again", ["old"])
     broker.delete_topic("again")
@@ -69,49 +69,49 @@ def test_a_topic_made_again_is_another_empty_one(broker: KafkaBroker) -> None:
     assert broker.read("again") == []
 
 
-def test_a_topic_that_is_there_already(broker: KafkaBroker) -> None:
+def test_existing_topic_is_an_error(broker: KafkaBroker) -> None:
     broker.create_topic("twice")
     with pytest.raises(DataError, match="Topic 'twice' already exists"):
         broker.create_topic("twice")
 
 
-def test_a_topic_that_is_not_there(broker: KafkaBroker) -> None:
-    for use in (broker.read, lambda name: broker.send(name, ["x"])):
+def test_unknown_topic_is_an_error(broker: KafkaBroker) -> None:
+    for call in (broker.read, lambda name: broker.send(name, ["x"])):
         with pytest.raises(DataError, match="the broker has no topic 'absent'"):
-            use("absent")
+            call("absent")
     with pytest.raises(DataError, match="does not host this topic-partition"):
         broker.delete_topic("absent")
 
 
-def test_nothing_is_left_of_it(spark: SparkSession) -> None:
-    with KafkaBroker(spark) as passing:
-        host, port = passing.servers.split(":")
+def test_broker_stops_and_deletes_its_files(spark: SparkSession) -> None:
+    with KafkaBroker(spark) as broker:
+        host, port = broker.servers.split(":")
         socket.create_connection((host, int(port)), 5).close()
-        log = passing.log
+        log = broker.log
         assert "Kafka Server started" in log.read_text()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), 5)
     assert not log.parent.exists()
 
 
-def test_a_broker_that_dies_shows_the_end_of_its_log(spark: SparkSession) -> None:
+def test_broker_that_dies_at_startup_shows_the_end_of_its_log(spark: SparkSession) -> None:
     broker = KafkaBroker(spark)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", int(broker.servers.split(":")[1])))
-        taken.listen()
-        with pytest.raises(SetupError, match=r"died while it started(?s:.)*Address already in use"), broker:
+    with socket.socket() as occupying:
+        occupying.bind(("127.0.0.1", int(broker.servers.split(":")[1])))
+        occupying.listen()
+        with pytest.raises(SetupError, match=r"died during startup(?s:.)*Address already in use"), broker:
             pass
     assert not broker.log.exists()
 
 
-def test_a_broker_whose_jars_are_not_kafka(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_kafka_jars_are_an_error(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "kafka_broker_jars", lambda: ())
     with pytest.raises(SetupError, match="could not format its directory"), KafkaBroker(spark):
         pass
 
 
-def test_a_session_without_kafka_on_its_class_path(spark: SparkSession) -> None:
-    kafka = SimpleNamespace(kafka=spark._jvm.no.such.place)  # type: ignore[union-attr]
-    bare: Any = SimpleNamespace(_jvm=SimpleNamespace(org=SimpleNamespace(apache=kafka)))
+def test_session_without_kafka_classes_is_an_error(spark: SparkSession) -> None:
+    kafka = SimpleNamespace(kafka=spark._jvm.no.such.package)  # type: ignore[union-attr]
+    session: Any = SimpleNamespace(_jvm=SimpleNamespace(org=SimpleNamespace(apache=kafka)))
     with pytest.raises(SetupError, match="this Spark session has no Kafka classes"):
-        KafkaBroker(bare).create_topic("x")
+        KafkaBroker(session).create_topic("x")

@@ -1,4 +1,4 @@
-"""A duration is the same to the check, which imports no Spark, and to the transform that takes it."""
+"""`headrace check`, which does not import Spark, and the transforms accept the same durations."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from headrace.graph import function_signatures
 from headrace.transforms import gold
 
 
-def test_the_check_and_the_transform_read_durations_alike() -> None:
-    assert function_signatures.SPAN.pattern == gold.DURATION.pattern
+def test_check_and_transform_accept_the_same_durations() -> None:
+    assert function_signatures.DURATION.pattern == gold.DURATION.pattern

@@ -1,4 +1,4 @@
-"""aggregate_windows: what comes out, and when."""
+"""aggregate_windows: the rows that it emits, and when."""
 
 from datetime import datetime, timedelta
 
@@ -8,30 +8,30 @@ from headrace.testing import Input
 from headrace.transforms.gold import aggregate_windows
 
 ROWS = Input("at timestamp, shop string, amount int", watermark=("at", "10 minutes"))
-TAKINGS = {"orders": {"count": "*"}, "revenue": {"sum": "amount"}}
+REVENUE = {"orders": {"count": "*"}, "revenue": {"sum": "amount"}}
 
 
 def at(minutes):
     return datetime(2026, 1, 1, 12) + timedelta(minutes=minutes)
 
 
-def test_a_tumbling_window_comes_out_when_the_watermark_has_passed_it(stream):
-    takings = stream.start(aggregate_windows, ROWS, time="at", window="5 minutes", by=["shop"], aggregates=TAKINGS)
-    assert takings.feed([(at(1), "n", 10), (at(4), "n", 5), (at(4), "s", 7), (at(5), "n", 1)]) == []
-    out = takings.feed([(at(15), "n", 1)])
+def test_tumbling_window_is_emitted_after_the_watermark(stream):
+    revenue = stream.start(aggregate_windows, ROWS, time="at", window="5 minutes", by=["shop"], aggregates=REVENUE)
+    assert revenue.feed([(at(1), "n", 10), (at(4), "n", 5), (at(4), "s", 7), (at(5), "n", 1)]) == []
+    out = revenue.feed([(at(15), "n", 1)])
     assert sorted(out) == [(at(0), at(5), "n", 2, 15), (at(0), at(5), "s", 1, 7)]
     assert out[0].__fields__ == ["window_start", "window_end", "shop", "orders", "revenue"]
-    assert takings.feed([(at(2), "n", 99), (at(20), "n", 1)]) == [(at(5), at(10), "n", 1, 1)]  # 99 is late
+    assert revenue.feed([(at(2), "n", 99), (at(20), "n", 1)]) == [(at(5), at(10), "n", 1, 1)]  # 99 is late
 
 
 def test_sliding_windows_overlap(stream):
-    settings = {"time": "at", "window": "10 minutes", "slide": "5 minutes", "aggregates": TAKINGS}
+    settings = {"time": "at", "window": "10 minutes", "slide": "5 minutes", "aggregates": REVENUE}
     out = stream.run(aggregate_windows, ROWS, [[(at(7), "n", 3)], [(at(60), "n", 0)]], **settings)
     assert sorted(out[1]) == [(at(0), at(10), 1, 3), (at(5), at(15), 1, 3)]
 
 
-def test_a_pause_ends_a_session(stream):
-    settings = {"time": "at", "gap": "5 minutes", "by": ["shop"], "aggregates": TAKINGS}
+def test_session_window_ends_after_the_gap(stream):
+    settings = {"time": "at", "gap": "5 minutes", "by": ["shop"], "aggregates": REVENUE}
     visits = [(at(0), "n", 1), (at(4), "n", 2), (at(10), "n", 4), (at(1), "s", 8)]
     out = stream.run(aggregate_windows, ROWS, [visits, [(at(60), "x", 0)]], **settings)
     assert sorted(out[1]) == [
@@ -41,18 +41,18 @@ def test_a_pause_ends_a_session(stream):
     ]
 
 
-def test_every_function_gives_its_figure(stream):
+def test_every_aggregate_function(stream):
     aggregates = {
         "rows": {"count": "*"},
         "amounts": {"count": "amount"},
         "total": {"sum": "amount"},
         "average": {"avg": "amount"},
-        "middle": {"mean": "amount"},
-        "least": {"min": "amount"},
-        "most": {"max": "amount"},
+        "mean": {"mean": "amount"},
+        "smallest": {"min": "amount"},
+        "largest": {"max": "amount"},
         "spread": {"stddev": "amount"},
         "shops": {"approx_count_distinct": "shop"},
-        "which": {"collect_set": "shop"},
+        "shop_names": {"collect_set": "shop"},
         "opening": {"first": "shop"},
         "closing": {"last": "shop"},
     }
@@ -60,37 +60,37 @@ def test_every_function_gives_its_figure(stream):
     out = stream.run(
         aggregate_windows, ROWS, [rows, [(at(80), "x", 0)]], time="at", window="1 hour", aggregates=aggregates
     )
-    figures = out[1][0].asDict()
-    assert figures.pop("spread") == pytest.approx(8**0.5)
-    assert figures == {
+    row = out[1][0].asDict()
+    assert row.pop("spread") == pytest.approx(8**0.5)
+    assert row == {
         "window_start": at(0),
         "window_end": at(60),
         "rows": 3,
         "amounts": 2,
         "total": 6,
         "average": 3.0,
-        "middle": 3.0,
-        "least": 1,
-        "most": 5,
+        "mean": 3.0,
+        "smallest": 1,
+        "largest": 5,
         "shops": 1,
-        "which": ["n"],
+        "shop_names": ["n"],
         "opening": "n",
         "closing": "n",
     }
 
 
-def test_in_update_mode_each_change_comes_out_at_once(stream):
+def test_update_mode_emits_each_change_immediately(stream):
     settings = {"time": "at", "window": "5 minutes", "aggregates": {"revenue": {"sum": "amount"}}}
     batches = [[(at(1), "n", 10)], [(at(2), "n", 5)]]
     out = stream.run(aggregate_windows, ROWS, batches, output="update", **settings)
     assert out == [[(at(0), at(5), 10)], [(at(0), at(5), 15)]]
 
 
-GOOD = {"time": "at", "window": "5 minutes", "aggregates": TAKINGS}
+VALID = {"time": "at", "window": "5 minutes", "aggregates": REVENUE}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("settings", "message"),
     [
         (
             {"time": "when"},
@@ -120,6 +120,6 @@ GOOD = {"time": "at", "window": "5 minutes", "aggregates": TAKINGS}
         ),
     ],
 )
-def test_wrong_settings_are_named(stream, wrong, message):
+def test_invalid_settings_are_an_error(stream, settings, message):
     with pytest.raises(ValueError, match=message):
-        stream.start(aggregate_windows, ROWS, **(GOOD | wrong))
+        stream.start(aggregate_windows, ROWS, **(VALID | settings))

@@ -1,4 +1,4 @@
-"""join_static: a stream and its dimensions."""
+"""join_static: joining a stream with dimensions."""
 
 import pytest
 
@@ -19,19 +19,19 @@ def products(spark):
     return spark.createDataFrame([("ink", 3), ("pen", 2)], "product string, price int")
 
 
-def test_left_keeps_a_row_without_a_match_and_the_order_of_columns(stream, customers):
+def test_left_join_keeps_rows_without_a_match_and_column_order(stream, customers):
     joined = stream.start(join_static, {"orders": ORDERS, "customers": customers}, keys=["customer"])
     out = joined.feed(ORDER)
     assert sorted(out) == [(1, "ann", "pen", "Berlin"), (2, "ben", "ink", None)]
     assert out[0].__fields__ == ["id", "customer", "product", "city"]
 
 
-def test_inner_drops_it_and_a_null_key_matches_nothing(stream, customers):
+def test_inner_join_drops_rows_without_a_match_and_null_keys(stream, customers):
     joined = stream.start(join_static, {"orders": ORDERS, "customers": customers}, keys=["customer"], how="inner")
     assert joined.feed([*ORDER, (3, None, "pen")]) == [(1, "ann", "pen", "Berlin")]
 
 
-def test_several_dimensions_each_by_its_own_keys(stream, customers, products):
+def test_several_dimensions_with_different_keys(stream, customers, products):
     inputs = {"orders": ORDERS, "customers": customers, "products": products}
     keys = {"products": ["product"], "customers": ["customer"]}
     out = stream.run(join_static, inputs, [ORDER, [(3, "ann", "ink")]], keys=keys)
@@ -39,13 +39,13 @@ def test_several_dimensions_each_by_its_own_keys(stream, customers, products):
     assert out[1] == [(3, "ann", "ink", 3, "Berlin")]
 
 
-def test_several_dimensions_by_the_same_keys(stream, spark, customers):
+def test_several_dimensions_with_the_same_keys(stream, spark, customers):
     ages = spark.createDataFrame([("ann", 30)], "customer string, age int")
     out = stream.run(join_static, {"orders": ORDERS, "customers": customers, "ages": ages}, [ORDER], keys=["customer"])
     assert sorted(out[0]) == [(1, "ann", "pen", "Berlin", 30), (2, "ben", "ink", None, None)]
 
 
-def test_a_key_of_several_columns_must_match_in_all(stream, spark):
+def test_composite_key_must_match_in_all_columns(stream, spark):
     prices = spark.createDataFrame([("ann", "pen", 1), ("ann", "ink", 9)], "customer string, product string, price int")
     out = stream.run(join_static, {"orders": ORDERS, "prices": prices}, [ORDER], keys=["customer", "product"])
     assert sorted(out[0]) == [(1, "ann", "pen", 1), (2, "ben", "ink", None)]
@@ -68,17 +68,17 @@ def test_a_key_of_several_columns_must_match_in_all(stream, spark):
         ),
     ],
 )
-def test_wrong_settings_are_named(stream, customers, settings, message):
+def test_invalid_settings_are_an_error(stream, customers, settings, message):
     with pytest.raises(ValueError, match=message):
         stream.start(join_static, {"orders": ORDERS, "customers": customers}, **settings)
 
 
-def test_columns_of_one_name_on_both_sides_are_an_error(stream, products):
+def test_columns_with_equal_names_are_an_error(stream, products):
     orders = Input("id int, product string, price int")
     with pytest.raises(ValueError, match=r"dimension 'products' has columns \['price'\]"):
         stream.start(join_static, {"orders": orders, "products": products}, keys=["product"])
 
 
-def test_a_dimension_is_needed(stream):
+def test_missing_dimension_is_an_error(stream):
     with pytest.raises(ValueError, match="no dimension to join"):
         stream.start(join_static, {"orders": ORDERS}, keys=["customer"])

@@ -1,1 +1,1 @@
-"""What a step remembers between runs: where it lies, and who may use it."""
+"""Checkpoints: their directories, the lock on them, and requests to stop a run."""

@@ -1,4 +1,4 @@
-"""Where checkpoints lie: derived from pipeline, step and generation, never typed."""
+"""Checkpoint directories, derived from pipeline, step and generation; users never configure them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ FIRST_GENERATION = 1
 
 
 def step_directory(environment: Environment, pipeline: str, step: str) -> str:
-    """The directory of all generations of a step."""
+    """Return the directory with all checkpoint generations of a step."""
     return f"{environment.checkpoints.rstrip('/')}/{pipeline}/{step}"
 
 
 def spark_directory(environment: Environment, pipeline: str, step: str) -> str:
-    """The checkpoint directory that Spark owns; ours lie beside it."""
+    """Return the checkpoint directory that Spark owns. Headrace's own files are in its parent directories."""
     return f"{step_directory(environment, pipeline, step)}/{FIRST_GENERATION}/spark"

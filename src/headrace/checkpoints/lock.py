@@ -1,6 +1,6 @@
-"""One driver at a time on a checkpoint: a file lock held by the JVM, the process that writes.
+"""Allow only one driver at a time to use a checkpoint, by a file lock that belongs to the JVM.
 
-The JVM outlives a killed Python driver by seconds; its lock lives exactly as long as its writes can.
+The JVM is the process that writes, and outlives a killed Python driver by seconds. Its lock ends when it does.
 """
 
 from __future__ import annotations
@@ -16,54 +16,59 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# What this process holds: whoever closes any handle of a locked file gives its lock up for the whole process (POSIX).
-HELD: set[Path] = set()
+# Files that this process has locked. They must not be opened again: closing any handle of a locked file releases the
+# lock of the whole process (POSIX).
+LOCKED: set[Path] = set()
 
 
 def is_local(directory: str) -> bool:
-    """Whether the directory is on this machine's disk, where file locks hold."""
-    on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ  # elsewhere /Volumes may hold a disk: macOS
+    """Return whether the directory is on a local disk, where file locks work."""
+    on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ  # on macOS, /Volumes contains local disks
     return bool(local_path(directory)) and not (on_databricks and directory.startswith("/Volumes/"))
 
 
 class Lock:
-    """Held from construction to `release`, or to the JVM's death."""
+    """Lock on a step's checkpoints, acquired by the constructor and kept until `release` or the end of the JVM.
+
+    Raise GuardError if another run has the lock, or if the lock file cannot be opened. Remote directories, which have
+    no locks, are not locked.
+    """
 
     def __init__(self, spark: SparkSession, directory: str, step: str) -> None:
         self._file: Any = None
         self._path = (Path(local_path(directory)) / "lock").absolute()
         if not is_local(directory):
             return
-        if self._path in HELD:
-            raise self._refusal(directory, step)
+        if self._path in LOCKED:
+            raise self._locked_error(directory, step)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         jvm: Any = spark._jvm
         try:
             file = jvm.java.io.RandomAccessFile(str(self._path), "rw")
-            is_ours = file.getChannel().tryLock() is not None
+            has_lock = file.getChannel().tryLock() is not None
         except Exception as error:
-            fix = "see to the owner and permissions of its lock file; a network drive must know locks"
+            fix = "check the owner and permissions of its lock file; a network drive must support file locks"
             raise GuardError(f"step {step!r} cannot be locked: {one_line(error)}", where=directory, fix=fix) from error
-        if not is_ours:
+        if not has_lock:
             file.close()
-            raise self._refusal(directory, step)
+            raise self._locked_error(directory, step)
         self._file = file
-        HELD.add(self._path)
+        LOCKED.add(self._path)
         process = jvm.java.lang.ProcessHandle.current().pid()
         self._file.setLength(0)
         self._file.writeBytes(f"process {process}")
 
     def release(self) -> None:
-        """Lets the next one in."""
+        """Release the lock. Do nothing if it was released before."""
         if self._file is not None:
-            HELD.discard(self._path)
+            LOCKED.discard(self._path)
             self._file.close()
             self._file = None
 
-    def _refusal(self, directory: str, step: str) -> GuardError:
+    def _locked_error(self, directory: str, step: str) -> GuardError:
         owner = self._path.read_text().strip() or "another process"
         return GuardError(
-            f"step {step!r} is already run by {owner}",
+            f"step {step!r} is already being run by {owner}",
             where=directory,
-            fix="stop that run (`headrace stop`, or Ctrl-C there), then start again",
+            fix="stop that run (`headrace stop`, or Ctrl-C in its terminal), then start again",
         )

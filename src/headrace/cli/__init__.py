@@ -1,4 +1,4 @@
-"""The command line: parse, one call, print. Commands are imported when they are called, not before."""
+"""The command line: parse options, make one call, print. The module of a command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -8,47 +8,57 @@ from typing import Any
 import click
 
 from headrace import __version__
+from headrace.cli.help_examples import examples
 from headrace.errors import HeadraceError
 
-# Each command is the function of that name in headrace.cli.<name>_command, or in the module named below. The text is
-# the first line of its help.
-COMMANDS = {
-    "build": "Build a release.",
-    "check": "Find every mistake in the bundle without running it.",
-    "deploy": "Deploy a release.",
-    "destroy": "Delete an environment's jobs and releases.",
-    "doctor": "Say what this machine lacks.",
-    "graph": "Show how a pipeline's steps hang together.",
-    "history": "Show what was deployed, when and by whom.",
-    "init": "Make a new bundle.",
-    "jobs": "Show the deployed jobs and their runs.",
-    "logs": "Show what a deployed job's run has said.",
-    "plan": "Show what a deployment would change.",
-    "promote": "Take the release that runs in one environment to another, byte for byte.",
-    "rollback": "Go back to an earlier release.",
-    "run": "Run a pipeline.",
-    "show": "Show the rows of a table.",
-    "start": "Start a deployed job, or let a stopped one run again.",
-    "status": "Show how a pipeline's steps are doing.",
-    "stop": "Stop a deployed job, or a run on this machine.",
-    "workspace": "Serve a Databricks workspace on this machine.",
+# `headrace --help` lists the commands by task. Each command is the function of that name in
+# headrace.cli.<name>_command, or in the module that MODULES names. The text is the first line of its help.
+TASKS = {
+    "Start a bundle": {
+        "init": "Create a bundle.",
+        "doctor": "Check that this machine has what a run needs.",
+        "check": "Find every mistake in the bundle without running it.",
+        "graph": "Show how the steps of a pipeline are connected.",
+    },
+    "Run a pipeline": {
+        "run": "Run a pipeline.",
+        "status": "Show what each step of a pipeline has processed.",
+        "stop": "Stop a deployed job, or a run on this machine.",
+        "show": "Show the rows of a table.",
+    },
+    "Deploy a release": {
+        "build": "Build a release.",
+        "plan": "Show what a deployment would change.",
+        "deploy": "Deploy a release.",
+        "promote": "Deploy the release of one environment to another, byte for byte.",
+        "rollback": "Deploy an earlier release again.",
+        "history": "Show what was deployed, when and by whom.",
+        "jobs": "Show the deployed jobs and their runs.",
+        "start": "Start a deployed job, or resume a stopped one.",
+        "logs": "Show the output of a deployed job's run.",
+        "destroy": "Delete an environment's jobs and releases.",
+    },
+    "Test deployments": {
+        "workspace": "Serve a Databricks workspace on this machine.",
+    },
 }
+COMMANDS = {name: summary for commands in TASKS.values() for name, summary in commands.items()}
 MODULES = {
     **dict.fromkeys(("deploy", "destroy", "plan", "promote", "rollback"), "deploy_commands"),
     **dict.fromkeys(("history", "jobs", "logs", "start", "stop"), "job_commands"),
 }
-PLACE = "see to its owner and permissions, and to free disk, or name another place in the environment's file"
+PATH_FIX = "check its owner, its permissions and the free disk space, or set another path in the environment's file"
 
 
-class Commands(click.Group):
-    """Knows its commands by name; imports the one that is called."""
+class LazyCommands(click.Group):
+    """A group that lists its commands without importing their modules."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands."""
+        """Return the names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported."""
+        """Import the command of that name; return None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         command = getattr(
@@ -57,29 +67,45 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest a similar command for an unknown one; click 8.4 and newer suggests only imported commands."""
+        from difflib import get_close_matches
+
+        if args[0] not in COMMANDS and (matches := get_close_matches(args[0], COMMANDS, n=1)):
+            ctx.fail(f"No such command {args[0]!r}: did you mean {matches[0]!r}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+        """Write the commands by task."""
+        width = max(map(len, COMMANDS))
+        for task, commands in TASKS.items():
+            with formatter.section(task):
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what a user did wrong ends as its problems, not as a traceback."""
+        """Run the command. Print errors that the user can correct without a traceback, and exit with 1."""
         try:
             return super().invoke(ctx)
         except HeadraceError as error:
             click.echo(str(error), err=True)
             ctx.exit(1)
         except OSError as error:
-            if error.filename is None:  # not about a place of the user's
+            if error.filename is None:  # no path that the user could check
                 raise
-            click.echo(f"Error: {error.strerror}\n  at   {error.filename}\n  fix: {PLACE}", err=True)
+            click.echo(f"Error: {error.strerror}\n  at   {error.filename}\n  fix: {PATH_FIX}", err=True)
             ctx.exit(1)
         except KeyboardInterrupt as interrupt:
             click.echo(str(interrupt) or "Stopped.", err=True)
             ctx.exit(130)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=LazyCommands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=examples("headrace init weather", "headrace check --help", "headrace run orders --follow"),
+)
 @click.version_option(__version__, prog_name="headrace", message="%(prog)s %(version)s")
 def main() -> None:
-    """Run streaming jobs on a laptop, check them before they run, carry the same bytes to production."""
+    """Run Spark streaming jobs on a laptop, check them before they run, deploy the same bytes to production."""

@@ -1,4 +1,4 @@
-"""`headrace build`: a release from the tree, or an old one checked byte by byte."""
+"""`headrace build`: build a release, or verify the files of an existing one."""
 
 from __future__ import annotations
 
@@ -10,52 +10,51 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import confirmation, shared_options
+from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
     from headrace.release.releases import Release
 
 
-@click.command()
-@click.option("--check", "checked", metavar="ID", help="Build nothing; verify every byte of that release.")
+@click.command(epilog=examples("headrace build", "headrace build --check 3f2a"))
+@click.option("--check", "release_id", metavar="ID", help="Build nothing; verify every byte of this release.")
 @shared_options.allow_file
-@shared_options.root
-@shared_options.facts
-def build(checked: str | None, allowed: tuple[str, ...], start: Path, as_json: bool) -> None:
+@shared_options.bundle_dir
+@shared_options.output_format
+def build(release_id: str | None, allowed_files: tuple[str, ...], bundle_dir: Path, as_json: bool) -> None:
     """Build a release.
 
-    It holds the bundle's wheel, the requirements, conf, resources and databricks.yml, under dist/releases, named by
-    the hash of its content: the same tree gives the same release. Hidden files are left out. A link that leads out of
-    the bundle is refused. Files that look like a credential (*.pem, *.key, and data files named cred* or *secret*) are
-    packed only if you confirm it, or name them with --allow-file.
+    A release is a directory under dist/releases with the bundle's wheel, its requirements, conf, resources and
+    databricks.yml. It is named by the hash of its content, so the same tree gives the same release. Hidden files are
+    left out. A link that leads out of the bundle is an error. Files that look like a credential (*.pem, *.key, and data
+    files named cred* or *secret*) are packed only if you confirm it, or name them with --allow-file.
     """
     from headrace.config.load import find_root
     from headrace.release import releases
 
-    root = find_root(start)
-    if checked is not None:
-        found = releases.find(root, checked)
-        releases.require_whole(found)
+    root = find_root(bundle_dir)
+    if release_id is not None:
+        release = releases.find(root, release_id)
+        releases.require_intact(release)
     else:
-        found = releases.current(root, allowed=allowed, confirm=confirmation.may_pack)
+        release = releases.current(root, allowed=allowed_files, confirm=confirmation.confirm_credentials)
     if as_json:
-        click.echo(json.dumps({**asdict(found.manifest), "directory": str(found.directory)}, indent=2))
+        click.echo(json.dumps({**asdict(release.manifest), "directory": str(release.directory)}, indent=2))
         return
-    click.echo(f"release {found.id}{'' if checked is None else ': every byte is as it was built'}")
-    for line in _lines(found, root):
+    click.echo(f"release {release.id}{'' if release_id is None else ': all files match the manifest'}")
+    for line in _lines(release, root):
         click.echo(f"  {line}")
 
 
-def _lines(found: Release, root: Path) -> list[str]:
-    manifest = found.manifest
-    where = found.directory.relative_to(root) if found.directory.is_relative_to(root) else found.directory
-    tree = (
-        "outside of git"
-        if not manifest.commit
-        else manifest.commit[:12] + (", changed since" if manifest.dirty else "")
+def _lines(release: Release, root: Path) -> list[str]:
+    manifest = release.manifest
+    is_below = release.directory.is_relative_to(root)
+    commit = (
+        manifest.commit[:12] + (", with uncommitted changes" if manifest.dirty else "") if manifest.commit else "none"
     )
     return [
-        f"in     {where}",
-        f"from   {tree}",
+        f"path   {release.directory.relative_to(root) if is_below else release.directory}",
+        f"commit {commit}",
         f"files  {len(manifest.files)}",
         *(f"wheel  {Path(path).name}" for path in manifest.wheels),
     ]

@@ -1,4 +1,4 @@
-"""`headrace check`: every mistake that the files alone show."""
+"""`headrace check`: find every mistake that the files show without running anything."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import shared_options
+from headrace.cli.help_examples import examples
 from headrace.errors import ConfigurationError, HeadraceError, Problem
 
 if TYPE_CHECKING:
-    from headrace.config.load import Reading
+    from headrace.config.load import BundleDraft
 
 
-@click.command
+@click.command(epilog=examples("headrace check", "headrace check --deep --env local"))
 @shared_options.environment(default=None)
-@click.option("--deep", is_flag=True, help="Start Spark too, and ask all that a run would ask; writes nothing.")
+@click.option("--deep", is_flag=True, help="Also start Spark and check all that a run would check. Writes nothing.")
 @shared_options.values
-@shared_options.root
-@shared_options.facts
-def check(environment: str | None, deep: bool, values: dict[str, str], start: Path, as_json: bool) -> None:
+@shared_options.bundle_dir
+@shared_options.output_format
+def check(environment: str | None, deep: bool, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
     """Find every mistake in the bundle without running it."""
     from headrace.config.load import find_root
     from headrace.graph.static_checks import check_files
 
-    root = find_root(start)
-    found = check_files(root, environment, values)
-    problems, notes = list(found.problems), list(found.notes)
+    root = find_root(bundle_dir)
+    result = check_files(root, environment, values)
+    problems, notes = list(result.problems), list(result.unchecked)
     if deep and not problems:
-        problems, warnings = _deep(root, environment or "local", values)
+        problems, warnings = _check_with_spark(root, environment or "local", values)
         notes += warnings
     if as_json:
         facts = {
-            "environments": [draft.name for draft in found.reading.environments],
-            "pipelines": [draft.name for draft in found.reading.drafts],
+            "environments": [draft.name for draft in result.bundle.environments],
+            "pipelines": [draft.name for draft in result.bundle.drafts],
         }
         _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=notes, **facts)
         raise SystemExit(1 if problems else 0)
@@ -42,11 +43,11 @@ def check(environment: str | None, deep: bool, values: dict[str, str], start: Pa
         click.echo(f"Note: {note}")
     if problems:
         raise ConfigurationError.of(problems)
-    click.echo(f"ok: {_summary(found.reading)}")
+    click.echo(f"ok: {_summary(result.bundle)}")
 
 
-def _deep(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Problem], list[str]]:
-    """Return the problems and the warnings that a session finds."""
+def _check_with_spark(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Problem], list[str]]:
+    """Start a session; return the problems and the warnings that it reports for the bundle's pipelines."""
     from headrace.config.load import load_bundle
     from headrace.runtime import runner
     from headrace.spark import session
@@ -59,7 +60,7 @@ def _deep(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Pr
         return list(error.problems), []
 
 
-def _summary(reading: Reading) -> str:
+def _summary(reading: BundleDraft) -> str:
     counts = {
         "pipeline": len(reading.drafts),
         "step": sum(len(draft.steps) for draft in reading.drafts),

@@ -1,4 +1,4 @@
-"""Asks the user before an environment is changed or a credential is packed; options answer without a terminal."""
+"""Ask for confirmation before an environment changes or a credential is packed. Options answer without a terminal."""
 
 from __future__ import annotations
 
@@ -9,39 +9,45 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.plan import Plan
 
 
-def ask(place: Place, *, yes: bool, always_typed: bool = False) -> None:
-    """Lets the user answer; where nobody can, --yes is the answer."""
+def confirm_change(target: DeployTarget, *, yes: bool, name_required: bool = False) -> None:
+    """Ask whether to change the environment; raise DeploymentError unless the user agrees, or passed --yes.
+
+    In production, or with `name_required`, the user has to type the name of the environment.
+    """
     from headrace.deploy.policy import is_production
     from headrace.errors import DeploymentError
 
     if yes:
         return
-    if not _is_somebody_there():
-        raise DeploymentError("nobody is there to answer: nothing was changed", fix="look at the plan, then pass --yes")
-    if always_typed or is_production(place):
-        typed = click.prompt(f"Type the environment's name to go on ({place.name})", default="", show_default=False)
-        if typed != place.name:
+    if not _is_interactive():
+        raise DeploymentError(
+            "cannot ask for confirmation, as stdin is not a terminal: nothing was changed",
+            fix="read the plan, then pass --yes",
+        )
+    if name_required or is_production(target):
+        typed = click.prompt(f"Type the environment's name to continue ({target.name})", default="", show_default=False)
+        if typed != target.name:
             raise DeploymentError(
-                f"{typed!r} is not {place.name!r}: nothing was changed", fix="type it as it is written"
+                f"{typed!r} is not {target.name!r}: nothing was changed", fix=f"type {target.name}, or pass --yes"
             )
-    elif not click.confirm("Go on?"):
+    elif not click.confirm("Continue?"):
         raise DeploymentError("nothing was changed", fix="run it again and answer y, or pass --yes")
 
 
-def deletes(made: Plan, named: Collection[str]) -> set[str]:
-    """The jobs that the user lets go: those that are named, and those agreed to when asked; --yes is no answer."""
-    others = [job.key for job in made.jobs if job.takes_away and job.key not in named]
-    asked = others if _is_somebody_there() else []
-    return {*named, *(key for key in asked if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
+def confirm_deletions(plan: Plan, allowed: Collection[str]) -> set[str]:
+    """Return the allowed jobs and those whose deletion the user confirms. --yes does not confirm a deletion."""
+    others = [job.key for job in plan.jobs if job.deletes_existing_job and job.key not in allowed]
+    pending = others if _is_interactive() else []
+    return {*allowed, *(key for key in pending if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
 
 
-def may_pack(credentials: Sequence[str]) -> bool:
-    """Ask whether a release may pack these files; without a terminal it may not, and --yes is no answer."""
-    if not _is_somebody_there():
+def confirm_credentials(credentials: Sequence[str]) -> bool:
+    """Ask whether to pack these files; without a terminal return False. --yes does not confirm it."""
+    if not _is_interactive():
         return False
     click.echo("These files look like credentials:", err=True)
     for path in credentials:
@@ -49,5 +55,5 @@ def may_pack(credentials: Sequence[str]) -> bool:
     return click.confirm("Pack them into the release?", err=True)
 
 
-def _is_somebody_there() -> bool:
+def _is_interactive() -> bool:
     return sys.stdin.isatty()

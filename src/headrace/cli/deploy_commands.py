@@ -1,252 +1,199 @@
-"""`headrace plan`, `deploy`, `promote`, `rollback`, `destroy`: what would change in an environment, and changing it."""
+"""`headrace plan`, `deploy`, `promote`, `rollback`, `destroy`: show changes of an environment, and apply them."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headrace.cli import confirmation, shared_options
+from headrace.cli.apply_plan import apply_options, apply_plan, create_order, print_plan
+from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.deploy.apply import Order
-    from headrace.deploy.deploy_target import Place
-    from headrace.deploy.plan import Plan
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.release.releases import Release
 
-F = TypeVar("F", bound=Callable[..., Any])
-CHANGES = 3  # the exit code that --exit-code asks for
+EXIT_CHANGES = 3  # for --exit-code
 
-release_option = click.option("--release", "wanted", metavar="ID", help="A built release; without it, the tree's own.")
-
-
-def applying(function: F) -> F:
-    """The options of all that changes an environment by a plan."""
-    for option in (
-        click.option("--delete", "deletes", metavar="JOB", multiple=True, help="A job that may be deleted."),
-        click.option("--any-identity", is_flag=True, help="Let production jobs run as a person."),
-        click.option("--keep", metavar="N", type=click.IntRange(1), default=5, show_default=True, help="Old releases."),
-        shared_options.limits,
-        shared_options.break_lock,
-        shared_options.yes,
-    ):
-        function = option(function)
-    return function
+release_option = click.option(
+    "--release", "release_id", metavar="ID", help="A built release; by default the release of the working tree."
+)
 
 
-@click.command()
+def _open(
+    bundle_dir: Path, environment: str, release_id: str | None, allowed_files: tuple[str, ...]
+) -> tuple[Release, DeployTarget]:
+    """Return the release, built if it is that of the working tree, and the environment to deploy it to."""
+    from headrace.config.load import find_root
+    from headrace.deploy.deploy_target import open_target
+    from headrace.release import releases
+
+    root = find_root(bundle_dir)
+    if release_id is None:
+        release = releases.current(root, allowed=allowed_files, confirm=confirmation.confirm_credentials)
+    else:
+        release = releases.find(root, release_id)
+        releases.require_intact(release)
+    return release, open_target(root, environment)
+
+
+@click.command(epilog=examples("headrace plan --env staging", "headrace plan --env staging --save plan.json"))
 @shared_options.environment()
 @release_option
 @click.option(
-    "--save", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it, for deploy --plan."
+    "--save",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the plan to a file, for `deploy --plan`.",
 )
-@click.option("--exit-code", is_flag=True, help=f"Exit with {CHANGES} when something would change.")
+@click.option("--exit-code", is_flag=True, help=f"Exit with {EXIT_CHANGES} if something would change.")
 @shared_options.allow_file
-@shared_options.root
-@shared_options.facts
+@shared_options.bundle_dir
+@shared_options.output_format
 def plan(
     environment: str,
-    wanted: str | None,
+    release_id: str | None,
     save: Path | None,
     exit_code: bool,
-    allowed: tuple[str, ...],
-    start: Path,
+    allowed_files: tuple[str, ...],
+    bundle_dir: Path,
     as_json: bool,
 ) -> None:
     """Show what a deployment would change.
 
-    Nothing is changed and nothing is uploaded. The tree's release is built when it is not yet.
+    Changes and uploads nothing. Builds the release of the working tree if it is not built yet.
     """
     from headrace.deploy import planner
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
 
-    release, place = _open(start, environment, wanted, allowed)
-    made = planner.plan(release, place, Ledger(place).read())
+    release, target = _open(bundle_dir, environment, release_id, allowed_files)
+    new_plan = planner.plan(release, target, StateStore(target).read())
     if save is not None:
-        save.write_text(made.text())
-    _show(made, as_json=as_json)
-    if exit_code and not made.is_empty:
-        sys.exit(CHANGES)
+        save.write_text(new_plan.to_json())
+    print_plan(new_plan, as_json=as_json)
+    if exit_code and not new_plan.is_empty:
+        sys.exit(EXIT_CHANGES)
 
 
-@click.command()
+@click.command(epilog=examples("headrace deploy --env staging", "headrace deploy --plan plan.json --yes"))
 @shared_options.environment()
 @release_option
 @click.option(
     "--plan",
-    "planned",
+    "plan_file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="That very plan.",
+    help="Apply this saved plan, or fail if it is stale.",
 )
 @shared_options.allow_file
-@applying
-@shared_options.root
+@apply_options
+@shared_options.bundle_dir
 def deploy(
     environment: str,
-    wanted: str | None,
-    planned: Path | None,
-    allowed: tuple[str, ...],
-    start: Path,
-    **given: Any,
+    release_id: str | None,
+    plan_file: Path | None,
+    allowed_files: tuple[str, ...],
+    bundle_dir: Path,
+    **options: Any,
 ) -> None:
     """Deploy a release.
 
-    It builds the tree's release when it is not yet, shows the plan, asks, and carries that very plan out. After a crash
-    or Ctrl-C the same command goes on where it ended.
+    Builds the release of the working tree if it is not built yet, shows the plan, asks for confirmation, and applies
+    exactly that plan. After a crash or Ctrl-C the same command continues the deployment.
     """
     from headrace.deploy import planner
-    from headrace.deploy.apply import require_same
+    from headrace.deploy.apply import require_current
     from headrace.deploy.plan import Plan
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
 
-    saved = Plan.saved(planned) if planned else None
+    saved = Plan.load(plan_file) if plan_file else None
     if saved is not None:
-        environment, wanted = saved.environment, saved.release
-    release, place = _open(start, environment, wanted, allowed)
-    made = planner.plan(release, place, Ledger(place).read())
+        environment, release_id = saved.environment, saved.release
+    release, target = _open(bundle_dir, environment, release_id, allowed_files)
+    new_plan = planner.plan(release, target, StateStore(target).read())
     if saved is not None:
-        require_same(saved, made)
-    _carry_out(made, release, place, _order("deploy", given), given)
+        require_current(saved, new_plan)
+    apply_plan(new_plan, release, target, create_order("deploy", options), options)
 
 
-@click.command()
-@click.option("--from", "source", metavar="NAME", required=True, help="The environment whose release is taken.")
-@click.option("--to", "environment", metavar="NAME", required=True, help="The environment that it goes to.")
+@click.command(epilog=examples("headrace promote --from staging --to prod"))
+@click.option("--from", "source", metavar="NAME", required=True, help="The environment whose release is deployed.")
+@click.option("--to", "environment", metavar="NAME", required=True, help="The environment to deploy it to.")
 @click.option(
     "--gate",
     type=click.Choice(["success", "started", "none"]),
     default="success",
     show_default=True,
-    help="What the release must have done where it is: run well, been running, or nothing.",
+    help="What the runs of the release must have done in the first environment: succeeded, started, or nothing.",
 )
-@applying
-@shared_options.root
-def promote(source: str, environment: str, gate: Any, start: Path, **given: Any) -> None:
-    """Take the release that runs in one environment to another, byte for byte."""
+@apply_options
+@shared_options.bundle_dir
+def promote(source: str, environment: str, gate: Any, bundle_dir: Path, **options: Any) -> None:
+    """Deploy the release of one environment to another, byte for byte."""
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.gate import require_deployed, require_proof
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.gate import require_deployed, require_successful_runs
+    from headrace.deploy.state_store import StateStore
 
-    root = find_root(start)
-    here, place = open_place(root, source), open_place(root, environment)
-    state = Ledger(here).read()
-    require_deployed(here, state)
-    require_proof(here, state, gate)
-    release = upload.fetch(state.release, here, root, _say)
-    made = planner.plan(release, place, Ledger(place).read())
-    _carry_out(made, release, place, _order("promote", given, came_from=source), given)
+    root = find_root(bundle_dir)
+    source_target = open_target(root, source, option="--from")
+    target = open_target(root, environment, option="--to")
+    state = StateStore(source_target).read()
+    require_deployed(source_target, state)
+    require_successful_runs(source_target, state, gate)
+    release = upload.fetch_release(state.release, source_target, root, click.echo)
+    new_plan = planner.plan(release, target, StateStore(target).read())
+    apply_plan(new_plan, release, target, create_order("promote", options, promoted_from=source), options)
 
 
-@click.command()
+@click.command(epilog=examples("headrace rollback --env prod", "headrace rollback --env prod --to 3f2a"))
 @shared_options.environment()
-@click.option("--to", "wanted", metavar="ID", help="The release; without it, the one before the present one.")
-@applying
-@shared_options.root
-def rollback(environment: str, wanted: str | None, start: Path, **given: Any) -> None:
-    """Go back to an earlier release.
+@click.option("--to", "release_id", metavar="ID", help="The release; by default the one before the present release.")
+@apply_options
+@shared_options.bundle_dir
+def rollback(environment: str, release_id: str | None, bundle_dir: Path, **options: Any) -> None:
+    """Deploy an earlier release again.
 
-    Checkpoints and tables stay as they are.
+    Does not change checkpoints and tables.
     """
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.release_history import earlier
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.release_history import choose_rollback_release
+    from headrace.deploy.state_store import StateStore
 
-    root = find_root(start)
-    place = open_place(root, environment)
-    state = Ledger(place).read()
-    release = upload.fetch(earlier(state, place, wanted), place, root, _say)
-    _carry_out(planner.plan(release, place, state), release, place, _order("rollback", given), given)
+    root = find_root(bundle_dir)
+    target = open_target(root, environment)
+    state = StateStore(target).read()
+    release = upload.fetch_release(choose_rollback_release(state, target, release_id), target, root, click.echo)
+    apply_plan(planner.plan(release, target, state), release, target, create_order("rollback", options), options)
 
 
-@click.command()
+@click.command(epilog=examples("headrace destroy --env dev"))
 @shared_options.environment()
-@shared_options.limits
+@shared_options.drain
 @shared_options.break_lock
 @shared_options.yes
-@shared_options.root
-def destroy(environment: str, drain: float, within: float, break_lock: bool, yes: bool, start: Path) -> None:
+@shared_options.bundle_dir
+def destroy(environment: str, drain: float, break_lock: bool, yes: bool, bundle_dir: Path) -> None:
     """Delete an environment's jobs and releases.
 
-    Tables and checkpoints stay.
+    Does not delete tables and checkpoints.
     """
     from headrace.config.load import find_root
     from headrace.deploy import deployed_jobs, planner
-    from headrace.deploy.deploy_target import open_place
-    from headrace.deploy.drain import Limits
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.drain import Timeouts
+    from headrace.deploy.state_store import StateStore
 
-    place = open_place(find_root(start), environment)
-    state = Ledger(place).read()
-    click.echo(f"to be deleted from {place.remote.name}: {place.root}")
-    for key in sorted(state.jobs.keys() | planner.jobs(place, state).keys()):
+    target = open_target(find_root(bundle_dir), environment)
+    state = StateStore(target).read()
+    click.echo(f"will delete from {target.remote.name}: {target.root}")
+    for key in sorted(state.jobs.keys() | planner.find_jobs(target, state).keys()):
         click.echo(f"  - job {key}")
-    confirmation.ask(place, yes=yes, always_typed=True)
-    deployed_jobs.destroy(place, Limits(drain, within), break_lock=break_lock, say=_say)
-
-
-# ── What they have in common ──────────────────────────────────────────────────────────────────────────
-
-
-def _open(start: Path, environment: str, wanted: str | None, allowed: tuple[str, ...]) -> tuple[Release, Place]:
-    from headrace.config.load import find_root
-    from headrace.deploy.deploy_target import open_place
-    from headrace.release import releases
-
-    root = find_root(start)
-    if wanted is None:
-        return releases.current(root, allowed=allowed, confirm=confirmation.may_pack), open_place(root, environment)
-    found = releases.find(root, wanted)
-    releases.require_whole(found)
-    return found, open_place(root, environment)
-
-
-def _order(what: str, given: dict[str, Any], came_from: str = "") -> Order:
-    from headrace.deploy.apply import Order
-    from headrace.deploy.drain import Limits
-
-    limits = Limits(given["drain"], given["within"])
-    return Order(what, came_from, given["break_lock"], given["keep"], limits)
-
-
-def _carry_out(made: Plan, release: Release, place: Place, order: Order, given: dict[str, Any]) -> None:
-    from headrace.deploy.apply import apply
-    from headrace.deploy.policy import require_allowed
-    from headrace.deploy.state_store import Ledger
-
-    _show(made)
-    if made.is_empty:
-        Ledger(place).clear()
-        return
-    deletes = confirmation.deletes(made, given["deletes"])
-    require_allowed(made, release, place, deletes=deletes, any_identity=given["any_identity"])
-    confirmation.ask(place, yes=given["yes"])
-    try:
-        state = apply(made, release, place, order, _say)
-    except KeyboardInterrupt:
-        click.echo("Interrupted: the same command goes on where this one ended.", err=True)
-        raise
-    click.echo(f"{order.what}: environment {place.name} has release {state.release}")
-
-
-def _show(made: Plan, *, as_json: bool = False) -> None:
-    from headrace.deploy.plan_text import in_words
-
-    if as_json:
-        click.echo(json.dumps(asdict(made), indent=2, sort_keys=True))
-        return
-    for line in in_words(made):
-        click.echo(line)
-
-
-def _say(line: str) -> None:
-    click.echo(line)
+    confirmation.confirm_change(target, yes=yes, name_required=True)
+    deployed_jobs.destroy(target, Timeouts(drain=drain), break_lock=break_lock, report=click.echo)

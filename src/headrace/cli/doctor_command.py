@@ -1,4 +1,4 @@
-"""`headrace doctor`: what this machine has, and what it lacks."""
+"""`headrace doctor`: check that this machine has what a run needs."""
 
 from __future__ import annotations
 
@@ -8,43 +8,49 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import shared_options
+from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
     from headrace.config.models import Environment
     from headrace.observe.doctor import Finding
 
 
-@click.command
+@click.command(epilog=examples("headrace doctor", "headrace doctor --env dev"))
 @shared_options.environment()
 @shared_options.values
-@shared_options.root
-@shared_options.facts
-def doctor(environment: str, values: dict[str, str], start: Path, as_json: bool) -> None:
-    """Say what this machine lacks."""
+@shared_options.bundle_dir
+@shared_options.output_format
+def doctor(environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
+    """Check that this machine has what a run needs.
+
+    Checks Python, Java, Spark, jars, memory, disk space and the login to a workspace, as far as the environment needs
+    them. Outside of a bundle it checks for a local run with default settings.
+    """
     from headrace.observe.doctor import examine
 
-    bundle, loaded = _bundle(start, environment, values)
+    bundle, loaded = _load_environment(bundle_dir, environment, values)
     findings = (bundle, *examine(loaded))
-    healthy = all(finding.ok for finding in findings)
-    click.echo(_as_json(findings, ok=healthy) if as_json else "\n".join(map(_as_text, findings)))
-    if not healthy:
+    is_healthy = all(finding.ok for finding in findings)
+    click.echo(_as_json(findings, ok=is_healthy) if as_json else "\n".join(map(_as_text, findings)))
+    if not is_healthy:
         raise SystemExit(1)
 
 
-def _bundle(start: Path, environment: str, values: dict[str, str]) -> tuple[Finding, Environment | None]:
+def _load_environment(bundle_dir: Path, environment: str, values: dict[str, str]) -> tuple[Finding, Environment | None]:
+    """Return a finding about the bundle, and the environment if it can be loaded."""
     from headrace.config.load import find_root, load_bundle
     from headrace.errors import ConfigurationError
     from headrace.observe.doctor import Finding
 
     try:
-        root = find_root(start)
+        root = find_root(bundle_dir)
     except ConfigurationError:
-        return Finding("bundle", True, "none here: a local run with default settings is looked at"), None
+        return Finding("bundle", True, "none here: checking for a local run with default settings"), None
     try:
         loaded = load_bundle(root, environment, values, lenient=True).environment
     except ConfigurationError as error:
-        first = error.problems[0]
-        more = f" (headrace check names {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        first, *others = error.problems
+        more = f" (`headrace check` lists {len(others)} more)" if others else ""
         return Finding("bundle", False, f"{first.where}: {first.message}{more}", first.fix), None
     return Finding("bundle", True, f"{root}, environment {environment}"), loaded
 

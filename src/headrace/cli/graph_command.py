@@ -1,4 +1,4 @@
-"""`headrace graph`: steps, tables and sources, as text or as a picture."""
+"""`headrace graph`: show steps, tables and sources as text, as a picture or as JSON."""
 
 from __future__ import annotations
 
@@ -7,29 +7,43 @@ from pathlib import Path
 import click
 
 from headrace.cli import shared_options
+from headrace.cli.help_examples import examples
 
 
-@click.command
+@click.command(epilog=examples("headrace graph orders", "headrace graph --format svg --output pipelines.svg"))
 @click.argument("pipeline", required=False)
-@click.option("--format", "form", type=click.Choice(["text", "mermaid", "svg"]), default="text", show_default=True)
-@click.option("--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@click.option(
+    "--format", "graph_format", type=click.Choice(["text", "mermaid", "svg"]), default="text", show_default=True
+)
+@click.option("--output", "output_file", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 @shared_options.environment()
-@shared_options.root
-@shared_options.facts
-def graph(pipeline: str | None, form: str, file: Path | None, environment: str, start: Path, as_json: bool) -> None:
-    """Show how a pipeline's steps hang together."""
+@shared_options.bundle_dir
+@shared_options.output_format
+def graph(
+    pipeline: str | None,
+    graph_format: str,
+    output_file: Path | None,
+    environment: str,
+    bundle_dir: Path,
+    as_json: bool,
+) -> None:
+    """Show how the steps of a pipeline are connected.
+
+    Without PIPELINE, shows all pipelines of the bundle.
+    """
     from headrace.config.load import find_root, load_bundle
     from headrace.observe import graph_rendering
 
-    # The shape is the same whatever the values are.
-    bundle = load_bundle(find_root(start), environment, lenient=True)
-    drawn = graph_rendering.build_graph(bundle, *([pipeline] if pipeline else bundle.pipelines))
-    forms = {"text": graph_rendering.as_text, "mermaid": graph_rendering.as_mermaid, "svg": graph_rendering.as_svg}
-    text = graph_rendering.as_json(drawn) if as_json else forms[form](drawn)
-    if file is None:
+    # Lenient, because the graph does not depend on values.
+    bundle = load_bundle(find_root(bundle_dir), environment, lenient=True)
+    pipeline_graph = graph_rendering.build_graph(bundle, *([pipeline] if pipeline else bundle.pipelines))
+    renderers = {"text": graph_rendering.as_text, "mermaid": graph_rendering.as_mermaid, "svg": graph_rendering.as_svg}
+    render = graph_rendering.as_json if as_json else renderers[graph_format]
+    text = render(pipeline_graph)
+    if output_file is None:
         click.echo(text)
         return
     try:
-        file.write_text(f"{text}\n", encoding="utf-8")
+        output_file.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
+        raise click.BadParameter(f"cannot write {output_file}: {error.strerror}", param_hint="--output") from error

@@ -1,4 +1,4 @@
-"""`headrace init`: a new bundle, which runs as it is made."""
+"""`headrace init`: create a bundle that runs without changes."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.help_examples import examples
 
-@click.command()
+
+@click.command(epilog=examples("headrace init weather", "headrace init weather --into ."))
 @click.argument("name")
 @click.option(
     "--into",
     "directory",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The directory that becomes the bundle; without it, ./NAME.",
+    help="The directory that becomes the bundle; by default ./NAME.",
 )
 def init(name: str, directory: Path | None) -> None:
-    """Make a new bundle.
+    """Create a bundle.
 
-    A small one that works as made: a pipeline from bronze to gold with sample data and tests, the configuration of
-    four environments, a job, and all that it needs locked, Headrace's own wheel too.
+    The bundle runs and passes its tests without changes. It contains a pipeline from bronze to gold with sample data
+    and tests, the configuration of four environments, a job, locked dependencies, and Headrace's own wheel.
     """
     from headrace.release import scaffold
 
-    place = directory or Path(name)
-    scaffold.make(name, place)
-    click.echo(f"made the bundle {name} in {place}; next:")
-    if place.resolve() != Path.cwd():
-        click.echo(f"  cd {shlex.quote(str(place))}")
-    click.echo("  scripts/test    # makes the environment the first time")
+    bundle_dir = directory or Path(name)
+    scaffold.create_bundle(name, bundle_dir)
+    click.echo(f"created bundle {name} in {bundle_dir}; next:")
+    if bundle_dir.resolve() != Path.cwd():
+        click.echo(f"  cd {shlex.quote(str(bundle_dir))}")
+    click.echo("  scripts/test    # the first time, this creates the virtual environment")
     click.echo("  scripts/run")
-    click.echo("  git init && git add . && git commit -m 'A new bundle'    # a release names its commit")
+    click.echo("  git init && git add . && git commit -m 'A new bundle'    # a release records its commit")

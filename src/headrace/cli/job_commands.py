@@ -1,4 +1,4 @@
-"""`headrace jobs`, `history`, `start`, `stop`, `logs`: what is deployed, and its runs."""
+"""`headrace jobs`, `history`, `start`, `stop`, `logs`: show the deployed jobs and their runs, start and stop them."""
 
 from __future__ import annotations
 
@@ -12,140 +12,143 @@ import click
 from click.core import ParameterSource
 
 from headrace.cli import shared_options
+from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.deploy.deploy_target import Place
+    from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.remote import Run
 
 
-@click.command()
+@click.command(epilog=examples("headrace jobs --env prod"))
 @shared_options.environment()
-@shared_options.root
-@shared_options.facts
-def jobs(environment: str, start: Path, as_json: bool) -> None:
+@shared_options.bundle_dir
+@shared_options.output_format
+def jobs(environment: str, bundle_dir: Path, as_json: bool) -> None:
     """Show the deployed jobs and their runs."""
     from headrace.cli.text_table import print_table
-    from headrace.deploy.deployed_jobs import standings
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.deployed_jobs import job_statuses
+    from headrace.deploy.state_store import StateStore
 
-    place = _place(start, environment)
-    found = standings(place, Ledger(place).read())
+    target = _open_target(bundle_dir, environment)
+    job_list = job_statuses(target, StateStore(target).read())
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in found], indent=2))
+        click.echo(json.dumps([asdict(job) for job in job_list], indent=2))
         return
     rows = [
-        [one.key, str(one.id), one.release, " ".join(filter(None, (one.trigger, one.state))), _run_in_words(one.last)]
-        for one in found
+        [job.key, str(job.id), job.release, " ".join(filter(None, (job.trigger, job.state))), _format_run(job.last)]
+        for job in job_list
     ]
     print_table(["job", "id", "release", "starts", "last run"], rows, empty=f"no job is deployed to {environment}")
 
 
-@click.command()
+@click.command(epilog=examples("headrace history --env prod"))
 @shared_options.environment()
-@shared_options.root
-@shared_options.facts
-def history(environment: str, start: Path, as_json: bool) -> None:
+@shared_options.bundle_dir
+@shared_options.output_format
+def history(environment: str, bundle_dir: Path, as_json: bool) -> None:
     """Show what was deployed, when and by whom."""
     from headrace.cli.text_table import print_table
-    from headrace.deploy.state_store import Ledger
+    from headrace.deploy.state_store import StateStore
+    from headrace.deploy.stored_json import to_document
 
-    state = Ledger(_place(start, environment)).read()
+    state = StateStore(_open_target(bundle_dir, environment)).read()
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in state.history], indent=2))
+        click.echo(json.dumps([to_document(entry) for entry in state.history], indent=2))
         return
     rows = [
         [
-            str(one.number),
-            one.at,
-            f"{one.what} from {one.came_from}" if one.came_from else one.what,
-            one.release,
-            (one.commit[:12] or "no commit") + (", changed since" if one.dirty and one.commit else ""),
-            one.by,
-            one.ended,
+            str(entry.number),
+            entry.at,
+            f"{entry.command} from {entry.promoted_from}" if entry.promoted_from else entry.command,
+            entry.release,
+            (entry.commit[:12] or "none") + (", with uncommitted changes" if entry.dirty and entry.commit else ""),
+            entry.by,
+            entry.outcome,
         ]
-        for one in reversed(state.history)
+        for entry in reversed(state.history)
     ]
-    columns = ["", "at", "what", "release", "commit", "by", "ended"]
+    columns = ["", "at", "command", "release", "commit", "by", "result"]
     print_table(columns, rows, empty=f"nothing was deployed to {environment}")
 
 
-@click.command()
+@click.command(epilog=examples("headrace start orders --env prod"))
 @click.argument("job")
 @shared_options.environment()
 @shared_options.break_lock
-@shared_options.root
-def start(job: str, environment: str, break_lock: bool, start: Path) -> None:
-    """Start a deployed job, or let a stopped one run again."""
-    from headrace.deploy.deployed_jobs import start as start_job
+@shared_options.bundle_dir
+def start(job: str, environment: str, break_lock: bool, bundle_dir: Path) -> None:
+    """Start a deployed job, or resume a stopped one."""
+    from headrace.deploy.deployed_jobs import start_job
 
-    start_job(job, _place(start, environment), break_lock=break_lock, say=click.echo)
+    start_job(job, _open_target(bundle_dir, environment), break_lock=break_lock, report=click.echo)
 
 
-@click.command()
+@click.command(epilog=examples("headrace stop orders", "headrace stop orders --env prod --drain 60"))
 @click.argument("job")
 @shared_options.environment()
-@shared_options.limits
+@shared_options.drain
 @shared_options.break_lock
 @shared_options.values
-@shared_options.root
+@shared_options.bundle_dir
 def stop(
     job: str,
     environment: str,
     drain: float,
-    within: float,
     break_lock: bool,
     values: dict[str, str],
-    start: Path,
+    bundle_dir: Path,
 ) -> None:
     """Stop a deployed job, or a run on this machine.
 
-    It stops at its batches' end. A deployed job stays stopped until it is started again, also over a deployment. For an
-    environment that nothing is deployed to, as local is, JOB is the pipeline.
+    The run finishes its batches first. A deployed job stays stopped, also when it is deployed again, until
+    `headrace start`. In an environment that cannot be deployed to, such as local, JOB is the name of a pipeline.
     """
     from headrace.config.databricks.databricks_yml import read_resources
     from headrace.config.load import find_root, load_bundle
     from headrace.config.models import milliseconds
-    from headrace.deploy.deployed_jobs import stop as stop_job
-    from headrace.deploy.drain import Limits
+    from headrace.deploy.deployed_jobs import stop_job
+    from headrace.deploy.drain import Timeouts
     from headrace.graph.order import pipeline_steps
     from headrace.runtime.stop_run import stop_run
 
-    root = find_root(start)
+    root = find_root(bundle_dir)
     if environment not in read_resources(root).targets:
         bundle = load_bundle(root, environment, values)
-        pipeline_steps(bundle, job)  # a pipeline that is not there is told here
+        pipeline_steps(bundle, job)  # raises for an unknown pipeline
         if click.get_current_context().get_parameter_source("drain") is ParameterSource.DEFAULT:
-            drain += milliseconds(bundle.environment.stop_grace) / 1000  # then the run ends by itself
+            drain += milliseconds(bundle.environment.stop_grace) / 1000  # the run ends itself after its grace period
         stop_run(bundle, job, within=drain, report=click.echo)
         return
-    stop_job(job, _place(start, environment), Limits(drain, within), break_lock=break_lock, say=click.echo)
+    stop_job(
+        job, _open_target(bundle_dir, environment), Timeouts(drain=drain), break_lock=break_lock, report=click.echo
+    )
 
 
-@click.command()
+@click.command(epilog=examples("headrace logs orders --env prod", "headrace logs orders --env prod --run 1042"))
 @click.argument("job")
 @shared_options.environment()
-@click.option("--run", "number", metavar="ID", type=int, help="Another run than the latest.")
-@shared_options.root
-def logs(job: str, environment: str, number: int | None, start: Path) -> None:
-    """Show what a deployed job's run has said."""
-    from headrace.deploy.deployed_jobs import output
-    from headrace.deploy.state_store import Ledger
+@click.option("--run", "run_id", metavar="ID", type=int, help="The run; by default the latest.")
+@shared_options.bundle_dir
+def logs(job: str, environment: str, run_id: int | None, bundle_dir: Path) -> None:
+    """Show the output of a deployed job's run."""
+    from headrace.deploy.deployed_jobs import read_job_output
+    from headrace.deploy.state_store import StateStore
 
-    place = _place(start, environment)
-    run, said = output(job, place, Ledger(place).read(), number)
-    click.echo(f"run {run.id}: {_run_in_words(run)}{f', {run.url}' if run.url else ''}", err=True)
-    click.echo(said, nl=False)
+    target = _open_target(bundle_dir, environment)
+    run, text = read_job_output(job, target, StateStore(target).read(), run_id)
+    click.echo(f"run {run.id}: {_format_run(run)}{f', {run.url}' if run.url else ''}", err=True)
+    click.echo(text, nl=False)
 
 
-def _place(start: Path, environment: str) -> Place:
+def _open_target(bundle_dir: Path, environment: str) -> DeployTarget:
     from headrace.config.load import find_root
-    from headrace.deploy.deploy_target import open_place
+    from headrace.deploy.deploy_target import open_target
 
-    return open_place(find_root(start), environment)
+    return open_target(find_root(bundle_dir), environment)
 
 
-def _run_in_words(run: Run | None) -> str:
+def _format_run(run: Run | None) -> str:
     if run is None:
-        return "never ran"
+        return "never run"
     since = datetime.fromtimestamp((run.ended or run.began) / 1000, UTC).isoformat(timespec="seconds")
     return f"{(run.result or run.phase).lower()} since {since}"

@@ -1,4 +1,4 @@
-"""What a run shows while it works: a table that renews itself in a terminal, plain lines elsewhere."""
+"""Show the events of a run: a table that is redrawn in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,50 +12,57 @@ import click
 from headrace.config.models import Bundle
 from headrace.runtime.events import Event, format_batch, format_lag
 
-COUNTED = ("rows", "late", "duplicates", "quarantined", "dropped")
+# Fields of an event that are summed up, and their labels.
+TOTALS = {
+    "rows": "rows",
+    "late": "late",
+    "duplicates": "duplicates",
+    "quarantined": "quarantined",
+    "dropped": "dropped",
+}
 COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "lag", "watermark", "state")  # 80 wide with long step names
 
 
-class Live:
-    """Shows a run's events as they come."""
+class RunDisplay:
+    """Prints the events of a run as they arrive, and totals at its end."""
 
     def __init__(self, bundle: Bundle, pipeline: str, *, table: bool) -> None:
         self._started = time.monotonic()
-        self._where = f"pipeline {pipeline}, environment {bundle.environment.name}"
-        self._latest: dict[str, Event] = {}
+        self._title = f"pipeline {pipeline}, environment {bundle.environment.name}"
+        self._last_batches: dict[str, Event] = {}
         self._totals: dict[str, dict[str, int]] = {}
         self._failures: dict[str, str] = {}
         self._warnings: list[str] = []
-        self._table: Any = None
-        self._wanted = table and sys.stdout.isatty()
+        self._live_table: Any = None
+        self._show_table = table and sys.stdout.isatty()
 
-    def __enter__(self) -> Live:
-        click.echo(f"{self._where}: starting Spark …", err=True)
+    def __enter__(self) -> RunDisplay:
+        click.echo(f"{self._title}: starting Spark …", err=True)
         return self
 
-    def ready(self) -> None:
-        """Spark is up."""
-        if self._wanted:
-            from rich.live import Live as Renewed
+    def spark_started(self) -> None:
+        """Start drawing the table, if the run shows one. Call it when Spark has started."""
+        if self._show_table:
+            from rich.live import Live
 
-            self._table = Renewed(refresh_per_second=4, transient=False)
-            self._table.start()
+            self._live_table = Live(refresh_per_second=4, transient=False)
+            self._live_table.start()
 
     def show(self, event: Event) -> None:
-        """One event more."""
+        """Add the event to the totals, and redraw the table or print a line."""
         if event.what == "batch":
-            totals = self._totals.setdefault(event.step, dict.fromkeys(COUNTED, 0))
-            for what in COUNTED:
-                count = getattr(event, what)
-                totals[what] += sum(count.values()) if isinstance(count, dict) else count
-            self._latest[event.step] = event
+            totals = self._totals.setdefault(event.step, dict.fromkeys(TOTALS, 0))
+            for name in TOTALS:
+                count = getattr(event, name)
+                totals[name] += sum(count.values()) if isinstance(count, dict) else count
+            self._last_batches[event.step] = event
             self._failures.pop(event.step, None)
         elif event.what == "warning":
             self._warnings.append(f"{event.step}: {event.message}")
         elif event.step:
             self._failures[event.step] = event.message
-        if self._table is not None:
-            self._table.update(self._as_table())
+        if self._live_table is not None:
+            self._live_table.update(self._render())
         elif event.what == "batch":
             click.echo(format_batch(event))
         elif event.what == "warning":
@@ -66,23 +73,23 @@ class Live:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._table is not None:
-            self._table.stop()
+        if self._live_table is not None:
+            self._live_table.stop()
         if kind is None:
             click.echo(self._summary())
 
-    def _as_table(self) -> Any:
-        """A row for each step; below them what was counted besides rows, and what failed."""
+    def _render(self) -> Any:
+        """Return the table, with the other totals, the warnings and the failures below it."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        shown = Table(title=self._where, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for column in COLUMNS:  # where room is short, only a step's name goes on in the next line
+        table = Table(title=self._title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        for column in COLUMNS:  # in a narrow terminal only the name of a step is wrapped
             justify: Literal["left", "right"] = "left" if column in ("step", "watermark") else "right"
-            shown.add_column(column, justify=justify, no_wrap=column != "step", overflow="fold")
-        for step, event in self._latest.items():
-            shown.add_row(
+            table.add_column(column, justify=justify, no_wrap=column != "step", overflow="fold")
+        for step, event in self._last_batches.items():
+            table.add_row(
                 step,
                 str(event.batch),
                 str(self._totals[step]["rows"]),
@@ -92,18 +99,20 @@ class Live:
                 (event.watermark or "").partition(".")[0].replace("T", " "),
                 str(event.state_rows or ""),
             )
-        remarks = [f"{step}: {', '.join(told)}" for step in self._latest if (told := self._remarks(step))]
-        remarks += [f"Warning: {warning}" for warning in self._warnings]
-        remarks += [f"{step}: {message}" for step, message in self._failures.items()]
-        return Group(shown, *map(Text, remarks))  # Text: what a record holds is no markup
+        lines = [f"{step}: {', '.join(totals)}" for step in self._last_batches if (totals := self._other_totals(step))]
+        lines += [f"Warning: {warning}" for warning in self._warnings]
+        lines += [f"{step}: {message}" for step, message in self._failures.items()]
+        return Group(table, *map(Text, lines))  # Text, because rich would interpret markup in a record
 
-    def _remarks(self, step: str) -> list[str]:
-        return [f"{count} {what}" for what, count in self._totals[step].items() if count and what != "rows"]
+    def _other_totals(self, step: str) -> list[str]:
+        """Return the totals of a step that are not zero, without its rows."""
+        totals = self._totals[step]
+        return [f"{totals[name]} {label}" for name, label in TOTALS.items() if totals[name] and name != "rows"]
 
     def _summary(self) -> str:
         seconds = time.monotonic() - self._started
-        lines = [f"{self._where}: done in {seconds:.1f} s"]
+        lines = [f"{self._title}: done in {seconds:.1f} s"]
         for step, totals in self._totals.items():
-            told = [f"{totals['rows']} rows in", *self._remarks(step)]
-            lines.append(f"  {step}: {', '.join(told)}")
-        return "\n".join(lines if self._totals else [*lines, "  nothing new to read"])
+            counts = [f"{totals['rows']} rows in", *self._other_totals(step)]
+            lines.append(f"  {step}: {', '.join(counts)}")
+        return "\n".join(lines if self._totals else [*lines, "  no new input"])

@@ -1,4 +1,4 @@
-"""Options that several commands share: the same word does the same thing everywhere."""
+"""Options that several commands share, so that a name means the same everywhere."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _pairs(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _parse_pairs(ctx: click.Context, parameter: click.Parameter, arguments: tuple[str, ...]) -> dict[str, str]:
     pairs = {}
-    for text in given:
-        name, separator, value = text.partition("=")
+    for argument in arguments:
+        name, separator, value = argument.partition("=")
         if not name or not separator:
-            raise click.BadParameter(f"{text!r} is not of the form name=value", ctx, parameter)
+            raise click.BadParameter(f"{argument!r} is not of the form name=value", ctx, parameter)
         pairs[name] = value
     return pairs
 
 
 def environment(default: str | None = "local") -> Callable[[F], F]:
-    """--env: which environment; with no default, all of them."""
-    said = "The environment." if default else "The environment; without it, all of them."
+    """--env: the environment; without a default, all environments."""
+    help_text = "The environment." if default else "The environment; by default all of them."
     return click.option(
-        "--env", "environment", metavar="NAME", default=default, show_default=default is not None, help=said
+        "--env", "environment", metavar="NAME", default=default, show_default=default is not None, help=help_text
     )
 
 
@@ -34,47 +34,42 @@ values = click.option(
     "values",
     metavar="NAME=VALUE",
     multiple=True,
-    callback=_pairs,
-    help="A value that the environment asks for.",
+    callback=_parse_pairs,
+    help="Set a value that the environment's file declares. Can be repeated.",
 )
-root = click.option(
+bundle_dir = click.option(
     "--conf",
     "-C",
-    "start",
+    "bundle_dir",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path(),
-    help="The bundle, or a directory in it; without it, this directory.",
+    help="The bundle, or a directory in it; by default the current directory.",
 )
-yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+yes = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 allow_file = click.option(
     "--allow-file",
-    "allowed",
+    "allowed_files",
     metavar="PATH",
     multiple=True,
     help="Pack this file although it looks like a credential: a path in the bundle. Can be repeated.",
 )
-break_lock = click.option("--break-lock", is_flag=True, help="Take the lock from whoever holds it.")
+break_lock = click.option("--break-lock", is_flag=True, help="Take over the deployment lock of another command.")
 
 
-def limits(function: F) -> F:
-    """--drain and --within: how long a deployment waits."""
-    within = _seconds("--within", 1800, "How long a new run may take to be running.")
-    stopping = "How long a run may take to stop at its batch's end, before it is cancelled."
-    return _seconds("--drain", 300, stopping)(within(function))
-
-
-def _seconds(name: str, default: float, said: str) -> Callable[[F], F]:
+def _seconds(name: str, default: float, help_text: str) -> Callable[[F], F]:
     kind = click.FloatRange(min=0)
-    return click.option(name, metavar="SECONDS", type=kind, default=default, show_default=True, help=said)
+    return click.option(name, metavar="SECONDS", type=kind, default=default, show_default=True, help=help_text)
 
 
-facts = click.option(
+drain = _seconds("--drain", 300, "How long a run may take to finish its batches and stop, before it is cancelled.")
+within = _seconds("--within", 1800, "How long a new run may take to start.")
+output_format = click.option(
     "-o",
     "as_json",
     type=click.Choice(["text", "json"]),
     default="text",
-    callback=lambda ctx, parameter, given: given == "json",
+    callback=lambda ctx, parameter, choice: choice == "json",
     expose_value=True,
     help="Print text, or JSON for programs.",
 )

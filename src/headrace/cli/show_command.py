@@ -1,4 +1,4 @@
-"""`headrace show`: the rows of a table, its quarantine, its size."""
+"""`headrace show`: show the newest rows of a table or of its quarantine, and its size."""
 
 from __future__ import annotations
 
@@ -10,57 +10,61 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import shared_options
+from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
     from headrace.observe.table_info import TableInfo
 
 
-@click.command()
+@click.command(
+    epilog=examples("headrace show gold_revenue --limit 10", "headrace show bronze_orders --quarantine -o json")
+)
 @click.argument("table")
 @shared_options.environment()
-@click.option("--quarantine", is_flag=True, help="Show the rows that were refused instead.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many rows.")
+@click.option("--quarantine", is_flag=True, help="Show the quarantined rows of the step that writes the table.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="The number of rows.")
 @shared_options.values
-@shared_options.root
-@shared_options.facts
+@shared_options.bundle_dir
+@shared_options.output_format
 def show(
     table: str,
     environment: str,
     quarantine: bool,
     limit: int,
     values: dict[str, str],
-    start: Path,
+    bundle_dir: Path,
     as_json: bool,
 ) -> None:
     """Show the rows of a table.
 
-    Its newest rows, its size and version; with --quarantine the rows that its step refused, with reasons.
+    Prints the newest rows, the size and the version of the table; with --quarantine the rows that its step quarantined,
+    with the reasons.
     """
     from headrace.config.load import find_root, load_bundle
     from headrace.observe import table_info
     from headrace.spark import session
 
-    bundle = load_bundle(find_root(start), environment, values)
+    bundle = load_bundle(find_root(bundle_dir), environment, values)
     name = table_info.resolve_table_name(bundle, table, quarantine=quarantine)
     with session.bundle_session(bundle, name=f"show {name}") as spark:
-        seen = table_info.table_info(spark, bundle, name, limit=limit)
-    click.echo(json.dumps(seen.facts(), default=str) if as_json else text(seen))
+        info = table_info.table_info(spark, bundle, name, limit=limit)
+    click.echo(json.dumps(info.as_dict(), default=str) if as_json else format_table_info(info))
 
 
-def text(look: TableInfo) -> str:
-    """The table as a person reads it."""
+def format_table_info(info: TableInfo) -> str:
+    """Return the rows as a drawn table, with the size of the table below it."""
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table()
-    for column in look.columns:
-        shown.add_column(column, overflow="fold")
-    for row in look.rows:
-        shown.add_row(*("" if value is None else str(value) for value in row))
+    table = Table()
+    for column in info.columns:
+        table.add_column(column, overflow="fold")
+    for row in info.rows:
+        table.add_row(*("" if value is None else str(value) for value in row))
     width = None if sys.stdout.isatty() else 200
-    console = Console(width=width, markup=False, emoji=False)  # data may hold [/b] or :cat:
+    console = Console(width=width, markup=False, emoji=False)  # data may contain [/b] or :cat:
     with console.capture() as captured:
-        console.print(shown)
-    size = f"{look.count} rows, {look.files} files, {look.size / 1e6:.1f} MB, version {look.version}"
-    open_windows = f"\n{look.open_windows} windows are still open, counted in each group" if look.open_windows else ""
-    return f"{captured.get()}{look.name}: {size}; {len(look.rows)} shown{open_windows}"
+        console.print(table)
+    size = f"{info.count} rows, {info.files} files, {info.size / 1e6:.1f} MB, version {info.version}"
+    open_windows = f"\n{info.open_windows} windows are still open, counted per group" if info.open_windows else ""
+    return f"{captured.get()}{info.name}: {size}; {len(info.rows)} shown{open_windows}"

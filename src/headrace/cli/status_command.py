@@ -1,4 +1,4 @@
-"""`headrace status`: how a pipeline's steps are doing, whether it runs or not."""
+"""`headrace status`: show what each step of a pipeline has processed."""
 
 from __future__ import annotations
 
@@ -11,46 +11,47 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import shared_options
+from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
     from headrace.runtime.run_status import StepStatus
 
 
-@click.command()
+@click.command(epilog=examples("headrace status orders", "headrace status orders -o json"))
 @click.argument("pipeline")
 @shared_options.environment()
 @shared_options.values
-@shared_options.root
-@shared_options.facts
-def status(pipeline: str, environment: str, values: dict[str, str], start: Path, as_json: bool) -> None:
-    """Show how a pipeline's steps are doing.
+@shared_options.bundle_dir
+@shared_options.output_format
+def status(pipeline: str, environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
+    """Show what each step of a pipeline has processed.
 
-    Reads what the runs have recorded; no Spark is started.
+    Reads the recorded events of its runs, and does not start Spark. The pipeline may be running or not.
     """
     from headrace.config.load import find_root, load_bundle
     from headrace.graph.order import pipeline_steps
     from headrace.runtime.run_status import status_of
 
-    bundle = load_bundle(find_root(start), environment, values)
-    found = status_of(bundle.directory, pipeline, [step.name for step in pipeline_steps(bundle, pipeline)])
+    bundle = load_bundle(find_root(bundle_dir), environment, values)
+    run_status = status_of(bundle.directory, pipeline, [step.name for step in pipeline_steps(bundle, pipeline)])
     if as_json:
-        click.echo(json.dumps(asdict(found)))
+        click.echo(json.dumps(asdict(run_status)))
         return
-    click.echo(f"pipeline {pipeline}, environment {environment}: {found.run}")
-    if found.since:
-        click.echo(f"  counted since {found.since}")
-    for step in found.steps:
-        click.echo(f"  {step.step}: {', '.join(_told(step))}")
+    click.echo(f"pipeline {pipeline}, environment {environment}: {run_status.run}")
+    if run_status.since:
+        click.echo(f"  totals since {run_status.since}")
+    for step in run_status.steps:
+        click.echo(f"  {step.step}: {', '.join(_describe(step))}")
         if step.failure:
             click.echo(f"    failed: {step.failure}")
 
 
-def _told(step: StepStatus) -> Iterator[str]:
+def _describe(step: StepStatus) -> Iterator[str]:
     from headrace.runtime.events import format_lag
 
     yield f"{step.batches} batches"
     yield f"{step.rows} rows"
-    yield f"last at {step.at or 'never'}"
+    yield f"last batch at {step.at}" if step.at else "no batch yet"
     if step.at:
         yield f"in {step.milliseconds} ms, {step.rows_per_second:g} rows/s"
     if any(step.lag.values()):
@@ -60,6 +61,6 @@ def _told(step: StepStatus) -> Iterator[str]:
     yield f"{step.state_rows} in state"
     yield f"{step.late} late"
     yield f"{step.duplicates} duplicates"
-    for kind in ("quarantined", "dropped", "warned"):
-        for rule, count in getattr(step, kind).items():
-            yield f"{count} {kind}: {rule}"
+    for label, counts in (("quarantined", step.quarantined), ("dropped", step.dropped), ("warned", step.warned)):
+        for rule, count in counts.items():
+            yield f"{count} {label}: {rule}"

@@ -1,4 +1,4 @@
-"""`headrace workspace`: a workspace on this machine, to try deployments on without an account."""
+"""`headrace workspace`: a local Databricks workspace, to try deployments without an account."""
 
 from __future__ import annotations
 
@@ -7,32 +7,39 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.help_examples import examples
 
-@click.command()
+
+@click.command(epilog=examples("headrace workspace", "headrace workspace --port 7172 --verbose"))
 @click.option(
     "--directory",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".headrace/workspace"),
     show_default=True,
-    help="Where it keeps files, jobs and tables; they are there again the next time.",
+    help="Directory for files, jobs and tables. They are kept for the next start.",
 )
 @click.option(
-    "--port", metavar="N", type=click.IntRange(0, 65535), default=7171, show_default=True, help="0 takes a free one."
+    "--port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    default=7171,
+    show_default=True,
+    help="Port to serve on; 0 takes a free one.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each call.")
 def workspace(directory: Path, port: int, verbose: bool) -> None:
     """Serve a Databricks workspace on this machine.
 
-    Jobs deployed to it run their wheels with local Spark. It answers on 127.0.0.1 only, until Ctrl-C, and accepts only
-    the token that it prints. Each start makes a new token.
+    Jobs deployed to it run their wheels with local Spark. It serves on 127.0.0.1 only, until Ctrl-C, and accepts only
+    the token that it prints. Each start creates a new token.
     """
     from headrace.testing.workspace import LocalWorkspace
 
     with LocalWorkspace(directory, port, watch=click.echo if verbose else None) as running:
-        click.echo(f"workspace: {running.url}, kept in {directory}")
-        click.echo("in another terminal:")
+        click.echo(f"Workspace: {running.url}, stored in {directory}")
+        click.echo("In another terminal:")
         click.echo(f"  export DATABRICKS_HOST={running.url}")
         click.echo(f"  export DATABRICKS_TOKEN={running.token}")
-        click.echo("Ctrl-C ends it and the runs in it")
+        click.echo("Ctrl-C stops it and its runs.")
         signal.pause()

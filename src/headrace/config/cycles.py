@@ -1,4 +1,4 @@
-"""Circles in what waits for what."""
+"""Find cycles in dependencies."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TypeVar
 N = TypeVar("N")
 
 
-def circle_in(before: Mapping[N, Iterable[N]]) -> list[N]:
-    """One circle, each node waited for by the next; empty when there is none.
+def find_cycle(predecessors: Mapping[N, Iterable[N]]) -> list[N]:
+    """Return one cycle, each node before a node that depends on it; empty if there is none.
 
-    It begins with the first of its nodes that was given, whichever the search met first.
+    The cycle starts with the node that comes first in `predecessors`, so that messages do not depend on the search.
     """
     try:
-        TopologicalSorter(before).prepare()
+        TopologicalSorter(predecessors).prepare()
     except CycleError as error:
-        circle: list[N] = list(error.args[1][:-1])
-        start = circle.index(min(circle, key=list(before).index))
-        return circle[start:] + circle[:start]
+        cycle: list[N] = list(error.args[1][:-1])
+        start = cycle.index(min(cycle, key=list(predecessors).index))
+        return cycle[start:] + cycle[:start]
     return []

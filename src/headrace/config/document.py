@@ -1,4 +1,4 @@
-"""One YAML file -> plain data and the lines of its keys, with everything that YAML hides brought to light."""
+"""Read one YAML file as plain data with the line of each key, and report what YAML readers interpret differently."""
 
 from __future__ import annotations
 
@@ -9,221 +9,230 @@ from typing import Any
 
 import yaml
 
-from headrace.config.locations import KeyLocations, KeyPath, in_words
+from headrace.config.locations import KeyLocations, KeyPath, describe_path
 from headrace.errors import Problem
 
 try:
     from yaml import CSafeLoader as Loader
-except ImportError:  # PyYAML without libyaml reads the same, slower
+except ImportError:  # PyYAML without libyaml reads the same, but slower
     from yaml import SafeLoader as Loader  # type: ignore[assignment]
 
-MOST_BYTES = 1_000_000
-MOST_VALUES = 50_000
-MOST_DEPTH = 50
+MAX_BYTES = 1_000_000
+MAX_VALUES = 50_000
+MAX_DEPTH = 50
 
-# The core schema of YAML 1.2.
+# Scalars of YAML 1.2's core schema.
 NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
-TRUTH = re.compile(r"(?:(true|True|TRUE)|false|False|FALSE)\Z")
-WHOLE = re.compile(r"[-+]?[0-9]{1,99}\Z")
-BASED = re.compile(r"0o[0-7]{1,99}\Z|0x[0-9a-fA-F]{1,99}\Z")
-REAL = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
-ENDLESS = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
+BOOLEAN = re.compile(r"(?:(true|True|TRUE)|false|False|FALSE)\Z")
+INTEGER = re.compile(r"[-+]?[0-9]{1,99}\Z")
+OCTAL_OR_HEXADECIMAL = re.compile(r"0o[0-7]{1,99}\Z|0x[0-9a-fA-F]{1,99}\Z")
+FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+INFINITY_OR_NAN = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 
-# What YAML 1.1 readers turn into something else than YAML 1.2 readers do.
-OLD_TRUTH = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
-OLD_NUMBER = re.compile(
+# Scalars that YAML 1.1 readers interpret differently.
+YAML_1_1_BOOLEAN = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
+YAML_1_1_NUMBER = re.compile(
     r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*_[0-9_.]*|0b[01_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)\Z"
 )
 
 
 @dataclass(frozen=True)
 class Document:
-    """What one file says: plain data, where each key stands, what is wrong with the writing itself."""
+    """One YAML file: its data, the location of each key, and the problems of its syntax."""
 
-    lines: KeyLocations
+    locations: KeyLocations
     data: Any = None
     problems: tuple[Problem, ...] = ()
+    # Values with a problem or an ambiguous key, and mappings that may lack keys: what follows is not reported again.
+    invalid: frozenset[KeyPath] = frozenset()
 
     @property
     def mapping(self) -> dict[str, Any]:
-        """The data if it is a mapping, else nothing."""
+        """The data if it is a mapping, else an empty one."""
         return self.data if isinstance(self.data, dict) else {}
 
 
-def read(path: Path, name: str, *, strict: bool = True) -> Document:
-    """Read one file, called `name` in messages; not strict lets through what old readers see differently."""
+def read_document(path: Path, name: str, *, strict: bool = True) -> Document:
+    """Read one file; `name` is its name in messages. Unless `strict`, accept tags, merge keys and ambiguous scalars."""
     try:
-        text = _text(path)
-        _survey(text, strict)
+        text = _read_text(path)
+        _check_events(text, strict)
         node = yaml.compose(text, Loader)
     except OSError as error:
-        return _refused(name, f"the file cannot be read: {error.strerror}", "make it readable")
-    except _RefusedError as refused:
-        return _refused(name, refused.message, refused.fix, refused.line)
+        return _unreadable(name, f"the file cannot be read: {error.strerror}", "make it readable")
+    except _InvalidFileError as error:
+        return _unreadable(name, error.message, error.fix, error.line)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        return _refused(name, "the file is not UTF-8", "save it as UTF-8", line)
+        return _unreadable(name, "the file is not UTF-8", "save it as UTF-8", line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        return _refused(name, *_syntax(text, error, mark), mark.line + 1 if mark else 0)
+        return _unreadable(name, *_describe_syntax_error(text, error, mark), mark.line + 1 if mark else 0)
     except yaml.YAMLError as error:
         reason = getattr(error, "reason", "it cannot be parsed")
-        return _refused(name, f"the file is not YAML: {reason}", "take out the character that YAML does not allow")
+        return _unreadable(name, f"not valid YAML: {reason}", "remove the character that YAML does not allow")
     if node is None or (isinstance(node, yaml.ScalarNode) and not node.style and NULL.match(node.value)):
-        return _refused(name, "the file is empty", "write the configuration, or delete the file")
+        return _unreadable(name, "the file is empty", "write the configuration, or delete the file")
     builder = _Builder(name, strict)
     try:
-        data = builder.value(node, (), ())
-    except _RefusedError as refused:
-        return _refused(name, refused.message, refused.fix, refused.line)
+        data = builder.build(node, (), ())
+    except _InvalidFileError as error:
+        return _unreadable(name, error.message, error.fix, error.line)
     if not isinstance(data, dict):
-        return _refused(name, "the file must hold keys and their values", "start with a key and a colon", 1)
-    return Document(KeyLocations(name, builder.lines), data, tuple(builder.problems))
+        return _unreadable(name, "the file must be a mapping", "start with a key and a colon", 1)
+    locations = KeyLocations(name, builder.lines)
+    return Document(locations, data, tuple(builder.problems), frozenset(builder.invalid))
 
 
-class _RefusedError(Exception):
-    """The file as a whole is not read any further."""
+def wrong_suffix(file: str) -> Problem:
+    """Return the problem of a file that is not read because it ends in .yaml."""
+    return Problem(file, "files that end in .yaml are not read", f"rename it to {Path(file).stem}.yml")
+
+
+class _InvalidFileError(Exception):
+    """A problem that makes the rest of the file unreadable."""
 
     def __init__(self, message: str, fix: str, line: int = 0) -> None:
         self.message, self.fix, self.line = message, fix, line
 
 
-def _refused(name: str, message: str, fix: str, line: int = 0) -> Document:
+def _unreadable(name: str, message: str, fix: str, line: int = 0) -> Document:
     where = f"{name}:{line}" if line else name
     return Document(KeyLocations(name), None, (Problem(where, message, fix),))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise _RefusedError(f"the file has {size:,} bytes, more than {MOST_BYTES:,}", "split it into several files")
+    if size > MAX_BYTES:
+        raise _InvalidFileError(f"the file has {size:,} bytes, more than {MAX_BYTES:,}", "split it into several files")
     return path.read_bytes().decode("utf-8-sig")
 
 
-def _survey(text: str, strict: bool) -> None:
-    """Refuse, before anything is composed, tags and nesting so deep that it would break the C stack."""
+def _check_events(text: str, strict: bool) -> None:
+    """Raise, before nodes are composed, for tags and for nesting so deep that the C stack would overflow."""
     depth = 0
     for event in yaml.parse(text, Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if strict and (tag := getattr(event, "tag", None)):
-            shown = tag.replace("tag:yaml.org,2002:", "!!")
-            raise _RefusedError(f"the tag '{shown}' is not read", "take it out", line)
+            short_tag = tag.replace("tag:yaml.org,2002:", "!!")
+            raise _InvalidFileError(f"the tag '{short_tag}' is not supported", "remove it", line)
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > MOST_DEPTH:
-                raise _RefusedError(f"values are nested deeper than {MOST_DEPTH}", "write it flatter", line)
+            if depth > MAX_DEPTH:
+                raise _InvalidFileError(f"values are nested deeper than {MAX_DEPTH} levels", "reduce the nesting", line)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
-def _syntax(text: str, error: yaml.MarkedYAMLError, mark: Any) -> tuple[str, str]:
-    rows = text.splitlines()
-    row = rows[mark.line] if mark and mark.line < len(rows) else ""
-    if "\t" in row[: len(row) - len(row.lstrip())] or "'\\t'" in str(error.problem):
-        return "a tab stands where YAML wants spaces", "indent with spaces"
+def _describe_syntax_error(text: str, error: yaml.MarkedYAMLError, mark: Any) -> tuple[str, str]:
+    """Return the message and the fix for a syntax error."""
+    lines = text.splitlines()
+    line = lines[mark.line] if mark and mark.line < len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in str(error.problem):
+        return "not valid YAML: a tab where only spaces are allowed", "indent with spaces"
     if "single document" in str(error.context):
-        return "the file holds more than one YAML document", "keep one document in each file: take out '---'"
-    if "${" in row and "{" in row.replace("${", ""):
-        return "not valid YAML: '${' inside of { } ends the text", 'quote the text that holds it: "…${name}…"'
-    return (
-        f"not valid YAML: {error.problem}",
-        "check colons, quotes, brackets and indentation up to this line",
-    )
+        return "the file contains more than one YAML document", "keep one document in each file: remove '---'"
+    if "${" in line and "{" in line.replace("${", ""):
+        return "not valid YAML: '${' ends unquoted text inside { }", 'quote the text that contains it: "…${name}…"'
+    return f"not valid YAML: {error.problem}", "check colons, quotes, brackets and indentation up to this line"
 
 
 @dataclass
 class _Builder:
-    """Walks the nodes once: data, lines and problems come out."""
+    """Convert nodes to plain data, and collect the line of each key and the problems."""
 
     name: str
     strict: bool
     lines: dict[KeyPath, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    invalid: set[KeyPath] = field(default_factory=set)
 
-    def value(self, node: yaml.Node, path: KeyPath, around: tuple[int, ...]) -> Any:
+    def build(self, node: yaml.Node, path: KeyPath, ancestors: tuple[int, ...]) -> Any:
         line = node.start_mark.line + 1
         self.lines.setdefault(path, line)
-        if id(node) in around:
+        if id(node) in ancestors:
             fix = "write the values out instead of using an alias"
-            raise _RefusedError("an alias stands inside of what it stands for", fix, line)
-        if len(self.lines) > MOST_VALUES or len(around) > 2 * MOST_DEPTH:
-            message = f"aliases unfold to more than {MOST_VALUES:,} values"
-            raise _RefusedError(message, "write the values out instead of using aliases", line)
-        around = (*around, id(node))
+            raise _InvalidFileError("an alias refers to a value that contains it", fix, line)
+        if len(self.lines) > MAX_VALUES or len(ancestors) > 2 * MAX_DEPTH:
+            message = f"aliases expand to more than {MAX_VALUES:,} values"
+            raise _InvalidFileError(message, "write the values out instead of using aliases", line)
+        ancestors = (*ancestors, id(node))
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path, around)
+            return self._mapping(node, path, ancestors)
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*path, at), around) for at, item in enumerate(node.value)]
+            return [self.build(item, (*path, index), ancestors) for index, item in enumerate(node.value)]
         return self._scalar(node, path)
 
-    def _mapping(self, node: yaml.MappingNode, path: KeyPath, around: tuple[int, ...]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath, ancestors: tuple[int, ...]) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
-                self._problem(path, line, "a key must be a word", "write one word before the colon")
+                self._add_problem(path, line, "a key must be text", "write a name before the colon")
+                self.invalid.add(path)
                 continue
-            if self.strict and not key_node.style and (why := _strange_key(key)):
-                self._problem(path, line, why, "write the keys out" if key == "<<" else f'quote it: "{key}"')
+            if self.strict and not key_node.style and (message := _ambiguous_key(key)):
+                fix = "write the keys out" if key == "<<" else f'quote it: "{key}"'
+                self._add_problem(path, line, message, fix)
+                self.invalid.add(path if key == "<<" else (*path, key))
                 continue
-            if key in found:
-                first = self.lines[(*path, key)]
-                self._problem(
-                    path,
-                    line,
-                    f"key '{key}' is written twice",
-                    f"keep one of them; the first is on line {first}",
-                )
+            if key in mapping:
+                fix = f"keep one of them; the first is on line {self.lines[(*path, key)]}"
+                self._add_problem(path, line, f"duplicate key '{key}'", fix)
                 continue
             self.lines[(*path, key)] = line
-            found[key] = self.value(value_node, (*path, key), around)
-        return found
+            mapping[key] = self.build(value_node, (*path, key), ancestors)
+        return mapping
 
     def _scalar(self, node: Any, path: KeyPath) -> Any:
         text = str(node.value)
-        line = node.start_mark.line + 1
-        if node.style:  # plain is None or empty, by loader
+        if node.style:  # of an unquoted scalar it is None or empty, depending on the loader
             return text
-        if self.strict and OLD_TRUTH.match(text):
-            fix = f'write {_truth_of(text)}, or quote it if the text is meant: "{text}"'
-            self._problem(path, line, f"'{text}' means true or false to some YAML readers and text to others", fix)
-        elif self.strict and OLD_NUMBER.match(text):
-            fix = f'quote it if the text is meant: "{text}"; else write the number in plain digits'
-            self._problem(path, line, f"'{text}' is a different number to different YAML readers", fix)
-        return plain(text)
+        message = fix = ""
+        if YAML_1_1_BOOLEAN.match(text):
+            message = f"'{text}' is a boolean to some YAML readers and text to others"
+            fix = f'write {_boolean_of(text)}, or quote it if it is text: "{text}"'
+        elif YAML_1_1_NUMBER.match(text):
+            message = f"'{text}' is a different number to different YAML readers"
+            fix = f'quote it if it is text: "{text}"; otherwise write the number in plain digits'
+        if self.strict and message:
+            self._add_problem(path, node.start_mark.line + 1, message, fix)
+            self.invalid.add(path)
+        return parse_scalar(text)
 
-    def _problem(self, path: KeyPath, line: int, message: str, fix: str) -> None:
-        there = f"{in_words(path)}: " if path else ""
-        self.problems.append(Problem(f"{self.name}:{line}", f"{there}{message}", fix))
+    def _add_problem(self, path: KeyPath, line: int, message: str, fix: str) -> None:
+        subject = f"{describe_path(path)}: " if path else ""
+        self.problems.append(Problem(f"{self.name}:{line}", f"{subject}{message}", fix))
 
 
-def _strange_key(key: str) -> str:
+def _ambiguous_key(key: str) -> str:
+    """Return why an unquoted key cannot be used; empty if it can."""
     if key == "<<":
-        return "'<<' does not merge here"
-    if OLD_TRUTH.match(key):
-        return f"the key '{key}' means true or false to some YAML readers"
-    if OLD_NUMBER.match(key) or not isinstance(plain(key), str):
-        return f"the key '{key}' is not a word"
+        return "merging with '<<' is not supported"
+    if YAML_1_1_BOOLEAN.match(key):
+        return f"the key '{key}' is a boolean to some YAML readers"
+    if YAML_1_1_NUMBER.match(key) or not isinstance(parse_scalar(key), str):
+        return f"the key '{key}' is not text"
     return ""
 
 
-def _truth_of(text: str) -> str:
+def _boolean_of(text: str) -> str:
     return "true" if text.lower() in ("yes", "on") else "false"
 
 
-def plain(text: str) -> str | int | float | bool | None:
-    """An unquoted scalar, as YAML 1.2 reads it."""
+def parse_scalar(text: str) -> str | int | float | bool | None:
+    """Return the value of an unquoted scalar according to YAML 1.2."""
     if NULL.match(text):
         return None
-    if truth := TRUTH.match(text):
-        return truth[1] is not None
-    if WHOLE.match(text):
+    if boolean := BOOLEAN.match(text):
+        return boolean[1] is not None
+    if INTEGER.match(text):
         return int(text)
-    if BASED.match(text):
+    if OCTAL_OR_HEXADECIMAL.match(text):
         return int(text, 0)
-    if REAL.match(text):
+    if FLOAT.match(text):
         return float(text)
-    if ENDLESS.match(text):
+    if INFINITY_OR_NAN.match(text):
         return float(text.replace(".", "").lower())
     return text

@@ -1,36 +1,36 @@
-"""Which inputs are judged before the transform, and which steps judge rows at all."""
+"""Which inputs have their rows checked, which steps can check them, and which steps have a quarantine."""
 
 from __future__ import annotations
 
 from headrace.config.models import Environment, Read, Step
 
 DEDUPLICATE = "headrace.transforms.bronze:deduplicate"
-JUDGED_FORMATS = ("json", "csv", "xml")
+PARSED_FORMATS = ("json", "csv", "xml")
 QUARANTINE_SUFFIX = "_quarantine"
 
 
 def checks_source_rows(read: Read, environment: Environment) -> bool:
-    """Whether an input is outside data whose rows can be malformed, out of time, or against its rules."""
+    """Return whether an input is a source whose rows can be malformed, late or in violation of an expectation."""
     if read.source is None:
         return False
     source = environment.sources.get(read.source)
-    form = getattr(source, "format", None)
-    return form in JUDGED_FORMATS or read.watermark is not None or bool(read.expect)
+    record_format = getattr(source, "format", None)
+    return record_format in PARSED_FORMATS or read.watermark is not None or bool(read.expect)
 
 
-def can_judge(step: Step) -> bool:
-    """Whether bad rows can be told apart before the transform of this step without changing what it does."""
+def can_check_rows(step: Step) -> bool:
+    """Return whether bad rows can be split off before the step's transform without changing its result."""
     streams = [read for read in step.reads.values() if not read.static]
-    return len(streams) == 1 and (step.transform in (None, DEDUPLICATE) or step.row_wise)
+    return len(streams) == 1 and (step.transform is None or deduplicates(step) or step.row_wise)
 
 
 def deduplicates(step: Step) -> bool:
-    """Return whether the transform removes duplicates by the setting `keys`."""
-    return step.transform == DEDUPLICATE
+    """Return whether the transform only removes duplicates, by its setting `keys`: the built-in one always does."""
+    return step.deduplicates or step.transform == DEDUPLICATE
 
 
 def has_quarantine(step: Step, environment: Environment) -> bool:
-    """Whether the step puts refused rows aside, beside the table that it writes."""
+    """Return whether the step has a quarantine table, next to the first table that it writes."""
     rules = [*step.expect, *(rule for read in step.reads.values() for rule in read.expect)]
-    judged = any(checks_source_rows(read, environment) for read in step.reads.values())
-    return judged or any(rule.on_fail == "quarantine" for rule in rules)
+    checks_rows = any(checks_source_rows(read, environment) for read in step.reads.values())
+    return checks_rows or any(rule.on_fail == "quarantine" for rule in rules)

@@ -1,4 +1,4 @@
-"""A bundle's files -> one frozen value, or every problem of all files at once."""
+"""Load a bundle's files as one frozen value, or raise the problems of all files together."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from headrace.config.checks.step_checks import check_steps
 from headrace.config.checks.table_checks import check_tables
 from headrace.config.checks.target_checks import check_targets
 from headrace.config.databricks.databricks_yml import Resources, read_resources
+from headrace.config.document import wrong_suffix
 from headrace.config.environment_files import EnvironmentDraft, environment_names, read_environment
 from headrace.config.locations import KeyLocations, closest_match, line_order
 from headrace.config.models import Bundle, Pipeline, Step
@@ -23,31 +24,31 @@ from headrace.errors import ConfigurationError, Problem
 
 
 def find_root(start: Path) -> Path:
-    """The nearest directory, from here upwards, that holds conf/pipelines."""
-    here = start.resolve()
-    for directory in (here, *here.parents):
+    """Return the nearest directory, `start` or one of its parents, that contains conf/pipelines."""
+    start = start.resolve()
+    for directory in (start, *start.parents):
         if (directory / "conf" / "pipelines").is_dir():
             return directory
-    fix = "go into a bundle, or name one with --conf"
+    fix = "change to a bundle's directory, or name one with --conf"
     raise ConfigurationError("there is no bundle here: no directory conf/pipelines", where=str(start), fix=fix)
 
 
 def load_bundle(
     root: Path, environment: str = "local", values: Mapping[str, str] | None = None, *, lenient: bool = False
 ) -> Bundle:
-    """Everything that the bundle says for one environment; lenient lets required values be missing."""
+    """Return the bundle for one environment. If `lenient`, required values may be missing."""
     (bundle,) = read_bundle(root, [environment], values, lenient=lenient).bundles()
     return bundle
 
 
 def load_all(root: Path, values: Mapping[str, str] | None = None) -> tuple[Bundle, ...]:
-    """The bundle for each of its environments; required values may be missing."""
+    """Return the bundle for each of its environments. Required values may be missing."""
     return read_bundle(root, environment_names(root), values, lenient=True).bundles()
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What the files say, right or wrong."""
+class BundleDraft:
+    """The content of a bundle's files, valid or not."""
 
     root: Path
     resources: Resources
@@ -57,14 +58,15 @@ class Reading:
     problems: list[Problem]
 
     def located_steps(self) -> Iterator[tuple[KeyLocations, Step]]:
-        """The steps that are well formed, each with the lines of its file."""
-        return ((draft.lines, step) for draft in self.drafts for step in draft.steps.values())
+        """Yield the valid steps, each with the locations of its file."""
+        return ((draft.locations, step) for draft in self.drafts for step in draft.steps.values())
 
     def bundles(self) -> tuple[Bundle, ...]:
-        """The bundle for each environment that was read, if nothing is wrong."""
+        """Return the bundle for each environment that was read. Raise ConfigurationError if there are problems."""
         if self.problems:
-            raise ConfigurationError.of(in_order(self.problems))
+            raise ConfigurationError.of(sort_problems(self.problems))
         pipelines = {draft.name: Pipeline(name=draft.name, steps=draft.steps) for draft in self.drafts}
+        files = [draft.locations for draft in self.drafts]
         return tuple(
             Bundle(
                 root=str(self.root),
@@ -73,7 +75,7 @@ class Reading:
                 environment=draft.environment,
                 targets=self.resources.targets,
                 jobs=self.jobs,
-                lines={lines.file: lines for lines in (draft.lines, *(one.lines for one in self.drafts))},
+                locations={locations.file: locations for locations in (draft.locations, *files)},
             )
             for draft in self.environments
             if draft.environment is not None
@@ -82,25 +84,27 @@ class Reading:
 
 def read_bundle(
     root: Path, names: list[str], given: Mapping[str, str] | None = None, *, lenient: bool = False
-) -> Reading:
-    """Read the files for some environments, and gather all that is wrong with them."""
+) -> BundleDraft:
+    """Read the files for the named environments and collect the problems of all of them."""
     root = root.resolve()
     given = given or {}
     drafts, problems = read_pipelines(root)
     resources = read_resources(root)
-    problems += resources.problems + _not_read(root)
-    if not names:
-        problems.append(Problem("conf", "there is no environment", "write one: conf/local.yml"))
+    unread = sorted((root / "conf").glob("[!.]*.yaml"))
+    problems += resources.problems + [wrong_suffix(f"conf/{file.name}") for file in unread]
+    if not names and not unread:
+        problems.append(Problem("conf", "the bundle has no environment", "write one: conf/local.yml"))
     environments = []
     for name in names:
-        environment, found = read_environment(root, name, given, lenient=lenient)
+        environment, environment_problems = read_environment(root, name, given, lenient=lenient)
         environments.append(environment)
-        problems += found
-    if lenient:
+        problems += environment_problems
+    if lenient and environments and not unread and all(environment.raw for environment in environments):
         declared = {name for environment in environments for name in environment.values.declared}
-        problems += [_undeclared(name, declared) for name in given if name not in declared]
+        problems += [_undeclared_value(name, declared) for name in given if name not in declared]
     problems += check_steps(drafts)
-    known = environment_names(root)
+    readable = environment_names(root)
+    known = [*readable, *(file.stem for file in unread if file.stem in resources.targets)]
     problems += check_targets(resources, environments, known)
     problems += check_root_paths(resources.targets, resources.lines)
     problems += check_variable_secrets(resources.targets, resources.lines)
@@ -112,22 +116,17 @@ def read_bundle(
         problems += check_environment(environment, resources.targets)
         problems += check_tables(drafts, environment)
         problems += check_places(drafts, environment)
-    # A target without an environment is read with any of the others.
-    targets = [name for name in resources.targets if name in names or name not in known]
-    jobs, found = check_deployment(root, resources, targets, drafts, environments, known)
-    return Reading(root, resources, drafts, environments, jobs, problems + found)
+    # A target without an environment is checked together with any other environment.
+    targets = [name for name in resources.targets if name in names or name not in readable]
+    jobs, job_problems = check_deployment(root, resources, targets, drafts, environments, known)
+    return BundleDraft(root, resources, drafts, environments, jobs, problems + job_problems)
 
 
-def _not_read(root: Path) -> list[Problem]:
-    files = sorted((root / "conf").glob("[!.]*.yaml"))
-    return [Problem(f"conf/{file.name}", "the file is not read", f"name it {file.stem}.yml") for file in files]
+def _undeclared_value(name: str, declared: set[str]) -> Problem:
+    fix = closest_match(name, declared, "omit it, or declare it under values")
+    return Problem("conf", f"value '{name}' is given, but no environment declares it", fix)
 
 
-def _undeclared(name: str, declared: set[str]) -> Problem:
-    fix = closest_match(name, declared, "leave it out, or declare it under values")
-    return Problem("conf", f"the value '{name}' is given, but no environment declares it", fix)
-
-
-def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Each problem once, by file and line."""
+def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the distinct problems, sorted by file and line."""
     return sorted(dict.fromkeys(problems), key=lambda problem: (line_order(problem.where), problem.message))

@@ -1,4 +1,4 @@
-"""Read options as Spark does: the case of their names does not matter."""
+"""Read options like Spark: their names are case-insensitive."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from headrace.config.models import Setting
 
 
 def option(options: Mapping[str, Setting], *names: str) -> str | None:
-    """Return the value of the first of these options that is given, as text; None when none is."""
+    """Return the value of the first of these options that is set, as text; None if none is set."""
     given = {key.lower(): value for key, value in options.items()}
-    found = (given[name.lower()] for name in names if name.lower() in given)
-    return next((str(value) for value in found), None)
+    values = (given[name.lower()] for name in names if name.lower() in given)
+    return next((str(value) for value in values), None)
 
 
 def is_true(options: Mapping[str, Setting], name: str) -> bool:
-    """Return whether the option is given and true."""
+    """Return whether the option is set to true."""
     return (option(options, name) or "").lower() == "true"
 
 

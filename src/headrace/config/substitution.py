@@ -1,90 +1,115 @@
-"""`${name}` in an environment file -> the value: declared in the file, or given with the run."""
+"""Replace `${name}` in an environment file by a value that is declared in the file or given with the run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}?")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
+@dataclass
+class Substitution:
+    """Data in which references were replaced, and the references that could not be replaced."""
+
+    data: Any = None
+    problems: list[Problem] = field(default_factory=list)
+    unresolved: set[KeyPath] = field(default_factory=set)  # key paths whose value is a substitute
+
+
 @dataclass(frozen=True)
 class Values:
-    """What an environment declares and a run gives; lenient: a required value's name stands in for it."""
+    """The values that an environment declares and those given with the run.
 
-    lines: KeyLocations
+    If `lenient`, required values may be missing: their names take their place.
+    """
+
+    locations: KeyLocations
     declared: Mapping[str, Any]
     given: Mapping[str, str]
     lenient: bool = False
-    problems: list[Problem] = field(default_factory=list)
 
-    def into(self, data: Any, *path: str | int) -> Any:
-        """The data with each `${name}` replaced."""
+    def substitute(self, data: Mapping[str, Any]) -> Substitution:
+        """Replace each `${name}` in the data of a file."""
+        result = Substitution()
+        result.data = {
+            key: part if key == "values" else self._replace(part, (key,), result) for key, part in data.items()
+        }
+        return result
+
+    def _replace(self, data: Any, path: KeyPath, result: Substitution) -> Any:
         if isinstance(data, dict):
-            return {key: self.into(value, *path, key) for key, value in data.items()}
+            return {key: self._replace(value, (*path, key), result) for key, value in data.items()}
         if isinstance(data, list):
-            return [self.into(value, *path, at) for at, value in enumerate(data)]
+            return [self._replace(value, (*path, index), result) for index, value in enumerate(data)]
         if not isinstance(data, str) or "${" not in data:
             return data
-        whole = REFERENCE.fullmatch(data)
-        if whole and data.endswith("}") and NAME.match(whole[1]):
-            return self._value(whole[1], path)  # a value alone keeps its type
-        return REFERENCE.sub(lambda found: str(self._value(found[1], path, found[0])), data)
+        reference = REFERENCE.fullmatch(data)
+        if reference and data.endswith("}") and NAME.match(reference[1]):
+            return self._value(reference[1], path, result)  # a reference that is the whole text keeps the value's type
+        return REFERENCE.sub(lambda match: str(self._value(match[1], path, result, match[0])), data)
 
-    def _value(self, name: str, path: KeyPath, written: str = "") -> str | int:
-        if not NAME.match(name) or (written and not written.endswith("}")):
-            fix = "write ${name}, with letters, digits and '_' only: no defaults, no nesting"
-            self._problem(path, f"'{written or name}' is not of the form ${{name}}", fix)
+    def _value(self, name: str, path: KeyPath, result: Substitution, reference: str = "") -> str | int:
+        if not NAME.match(name) or (reference and not reference.endswith("}")):
+            fix = "write ${name}, with letters, digits and '_' only; defaults and nesting are not supported"
+            message = f"'{reference or name}' is not of the form ${{name}}"
+            result.problems.append(self._problem(path, message, fix))
+            result.unresolved.add(path)
             return ""
         if name not in self.declared:
             fix = closest_match(name, self.declared, f"declare it: values: {{{name}: …}}")
-            self._problem(path, f"'${{{name}}}' is not declared under values", fix)
+            result.problems.append(self._problem(path, f"'${{{name}}}' is not declared under values", fix))
+            result.unresolved.add(path)
             return name
-        value = self.declared[name]
+        default = self.declared[name]
         if name in self.given:
-            return (
-                int(self.given[name]) if isinstance(value, int) and self.given[name].isdecimal() else self.given[name]
-            )
-        return value if isinstance(value, str | int) else name  # a missing one is told once, by `required`
+            if type(default) is not int:
+                return self.given[name]
+            return int(self.given[name]) if self.given[name].isdecimal() else default  # `problems` reports it
+        if isinstance(default, str | int):
+            return default
+        if not (self.lenient and name in self.required()):
+            result.unresolved.add(path)  # the value is missing or not valid, which is reported where it is declared
+        return name
 
     def required(self) -> list[str]:
-        """The names of the values that each run has to give."""
+        """Return the names of the values that each run has to give."""
         return [
             name for name, value in self.declared.items() if isinstance(value, dict) and value.get("required") is True
         ]
 
-    def check(self) -> None:
-        """Tell of required values that are not given, and of given values that nobody asked for."""
+    def problems(self) -> Iterator[Problem]:
+        """Yield the required values that are not given, and the given values that are not declared or not valid."""
         for name in self.required():
             if name not in self.given and not self.lenient:
-                self._problem(("values", name), f"the value '{name}' is required", f"give it: --value {name}=…")
+                yield self._problem(("values", name), f"value '{name}' is required", f"give it: --value {name}=…")
         for name, declared in self.declared.items():
             if references(declared):
-                message = f"the value '{name}' holds {declared!r}, which nothing is put into"
-                self._problem(("values", name), message, "write it where the value is used: no nesting")
+                message = f"value '{name}' contains a reference: {declared!r}; references are not replaced in values"
+                yield self._problem(("values", name), message, "write the reference where the value is used")
         for name, value in self.given.items():
             if name not in self.declared:
                 if self.lenient:
                     continue  # another environment may declare it
-                fix = closest_match(name, self.declared, "leave it out, or declare it under values")
-                self.problems.append(Problem(self.lines.file, f"the value '{name}' is given but not declared", fix))
+                fix = closest_match(name, self.declared, "omit it, or declare it under values")
+                yield Problem(self.locations.file, f"value '{name}' is given but not declared", fix)
             elif type(self.declared[name]) is int and not value.isdecimal():
-                message = f"the value '{name}' must be a whole number, not {value!r}"
-                self._problem(("values", name), message, "give digits only")
+                message = f"value '{name}' must be a whole number, not {value!r}"
+                yield self._problem(("values", name), message, "give digits only")
 
-    def _problem(self, path: KeyPath, message: str, fix: str) -> None:
-        words = "" if path[:1] == ("values",) else f"{in_words(path)}: "
-        self.problems.append(Problem(self.lines.where(*path), f"{words}{message}", fix))
+    def _problem(self, path: KeyPath, message: str, fix: str) -> Problem:
+        subject = "" if path[:1] == ("values",) else f"{describe_path(path)}: "
+        return Problem(self.locations.where(*path), f"{subject}{message}", fix)
 
 
 def references(data: Any) -> set[str]:
-    """The names of all `${name}` in the data."""
+    """Return the names of all `${name}` in the data."""
     if isinstance(data, dict):
         return {name for value in data.values() for name in references(value)}
     if isinstance(data, list):

@@ -1,1 +1,1 @@
-"""Deploying releases: the job that is wanted, the plan, carrying it out, what was done."""
+"""Deploy releases: desired jobs, the plan, applying it, and the state that records what was done."""

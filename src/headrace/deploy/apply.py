@@ -1,4 +1,4 @@
-"""Carries out a plan. After a crash at any point the same command, run again, comes to the same end."""
+"""Apply a plan. After a crash at any point, the same command finishes the deployment."""
 
 from __future__ import annotations
 
@@ -6,215 +6,247 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from headrace.deploy import planner, upload
-from headrace.deploy.deploy_state import Body, Deployed, Entry, Intent, State, paused, runs_by_itself
-from headrace.deploy.deploy_target import Place
-from headrace.deploy.drain import Limits, drain, remove, running
+from headrace.deploy.deploy_state import (
+    DeployedJob,
+    HistoryEntry,
+    Intent,
+    JobBody,
+    State,
+    has_active_continuous_trigger,
+    pause_triggers,
+)
+from headrace.deploy.deploy_target import DeployTarget
+from headrace.deploy.drain import Timeouts, delete_job, drain, wait_for_run
 from headrace.deploy.plan import JobPlan, Plan
-from headrace.deploy.state_store import Ledger, Say, timestamp
+from headrace.deploy.state_store import Report, StateStore, timestamp
 from headrace.errors import DeploymentError, Problem
 from headrace.release.releases import Release
 
-KEPT = 5  # releases
+KEPT_RELEASES = 5
+PLAN_PARTS = {  # in messages
+    "environment": "environment",
+    "host": "host",
+    "root": "root path",
+    "lineage": "state lineage",
+    "serial": "state serial",
+    "release": "release",
+    "deployed_release": "deployed release",
+    "unfinished": "unfinished deployment",
+    "jobs": "jobs",
+}
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is to be done, and how."""
+class ApplyOptions:
+    """The command that applies a plan, and its options."""
 
-    what: str  # deploy, promote, rollback
-    came_from: str = ""
+    command: str  # deploy, promote, rollback
+    promoted_from: str = ""
     break_lock: bool = False
-    keep: int = KEPT
-    limits: Limits = field(default_factory=Limits)
+    keep: int = KEPT_RELEASES
+    timeouts: Timeouts = field(default_factory=Timeouts)
 
 
-def apply(plan: Plan, release: Release, place: Place, order: Order, say: Say) -> State:
-    """Carries out that very plan, or nothing when anything has moved since it was made."""
-    ledger = Ledger(place)
-    with ledger.locked(order.what, break_lock=order.break_lock, say=say):
-        state = ledger.read()
-        require_same(plan, planner.plan(release, place, state))
-        return _Work(plan, release, place, order, ledger, say).carry_out(state)
+def apply(plan: Plan, release: Release, target: DeployTarget, options: ApplyOptions, report: Report) -> State:
+    """Apply exactly this plan and return the new state; raise DeploymentError if the plan is stale."""
+    store = StateStore(target)
+    with store.locked(options.command, break_lock=options.break_lock, report=report):
+        state = store.read()
+        require_current(plan, planner.plan(release, target, state))
+        return _Deployment(plan, release, target, options, store, report).run(state)
 
 
-def require_same(plan: Plan, now: Plan) -> None:
-    """Refuses a plan that what is there no longer answers to."""
-    if plan == now:
+def require_current(plan: Plan, current: Plan) -> None:
+    """Raise DeploymentError if the plan differs from a plan that was made now."""
+    if plan == current:
         return
-    moved = [
-        name
-        for name in ("environment", "host", "root", "lineage", "serial", "release", "before", "unfinished", "jobs")
-        if getattr(plan, name) != getattr(now, name)
-    ]
+    changed = [text for name, text in PLAN_PARTS.items() if getattr(plan, name) != getattr(current, name)]
+    parts = ", ".join(changed) or "wheels or steps"
     raise DeploymentError(
-        f"the plan for {plan.environment!r} is no longer true: {', '.join(moved) or 'something'} moved since",
-        where=f"{now.host}: {now.root}",
-        fix="make a new plan (`headrace plan`), look at it, and apply that",
+        f"the plan for {plan.environment!r} is stale: {parts} changed since it was made",
+        where=f"{current.host}: {current.root}",
+        fix="make a new plan (`headrace plan`), review it and apply that",
     )
 
 
-class _Work:
-    """One plan being carried out: the steps stand in their order in `carry_out`."""
+class _Deployment:
+    """One plan being applied; `run` lists the phases in order."""
 
-    def __init__(self, plan: Plan, release: Release, place: Place, order: Order, ledger: Ledger, say: Say) -> None:
-        self._plan, self._release, self._place = plan, release, place
-        self._order, self._ledger, self._say = order, ledger, say
-        self._remote = place.remote
+    def __init__(
+        self,
+        plan: Plan,
+        release: Release,
+        target: DeployTarget,
+        options: ApplyOptions,
+        store: StateStore,
+        report: Report,
+    ) -> None:
+        self._plan, self._release, self._target = plan, release, target
+        self._options, self._store, self._report = options, store, report
+        self._remote = target.remote
         self._state = State("")
 
-    def carry_out(self, state: State) -> State:
+    def run(self, state: State) -> State:
         changed = [job for job in self._plan.jobs if job.action in ("create", "update")]
         self._state = state
-        self._intend(changed)
-        self._lay_down()
-        known = {job.key: self._hold(job) for job in changed}
+        self._write_intent(changed)
+        self._upload_release()
+        known_runs = {job.key: self._update_paused(job) for job in changed}
         for job in self._plan.jobs:
             if job.action == "delete":
                 self._delete(job)
-        problems = [problem for job in changed if (problem := self._let_go(job, known[job.key]))]
-        self._conclude("; ".join(problem.message for problem in problems))
+        problems = [problem for job in changed if (problem := self._resume(job, known_runs[job.key]))]
+        self._write_history("; ".join(problem.message for problem in problems))
         if problems:
             raise DeploymentError.of(problems)
         try:
-            self._prune()
-        except (DeploymentError, KeyboardInterrupt) as error:  # all that was asked for is done
-            why = error.problems[0].message if isinstance(error, DeploymentError) else "interrupted"
-            self._say(f"old releases were not deleted, the next deployment tries again: {why}")
+            self._delete_old_releases()
+        except (DeploymentError, KeyboardInterrupt) as error:  # the deployment itself is complete
+            reason = error.problems[0].message if isinstance(error, DeploymentError) else "interrupted"
+            self._report(f"old releases were not deleted, the next deployment tries again: {reason}")
         return self._state
 
-    # ── The steps, in their order ─────────────────────────────────────────────────────────────────────
+    # ── The phases, in order ──────────────────────────────────────────────────────────────────────────
 
-    def _intend(self, changed: list[JobPlan]) -> None:
-        """Says what is going to be done, before it is."""
-        earlier = self._state.intent or Intent("", "", "", "")
+    def _write_intent(self, changed: list[JobPlan]) -> None:
+        """Record the deployment before its first change."""
+        unfinished = self._state.intent or Intent("", "", "", "")
         creates = {job.key: job.name for job in changed if job.key not in self._state.jobs}
-        before = {job.key: self._state.jobs[job.key] for job in changed if job.key in self._state.jobs}
+        current_jobs = {job.key: self._state.jobs[job.key] for job in changed if job.key in self._state.jobs}
         intent = Intent(
-            what=self._order.what,
+            command=self._options.command,
             release=self._release.id,
             at=timestamp(),
-            by=self._place.user,
-            creates={**earlier.creates, **creates},
-            before={**before, **earlier.before},  # what an attempt that was cut short had found comes first
+            by=self._target.user,
+            creates={**unfinished.creates, **creates},
+            # Jobs that an unfinished deployment has changed already are in its intent as they were before it.
+            previous_jobs={**current_jobs, **unfinished.previous_jobs},
         )
-        self._state = self._ledger.write(replace(self._state, intent=intent))
+        self._state = self._store.write(replace(self._state, intent=intent))
 
-    def _lay_down(self) -> None:
-        """Puts the release where its jobs read it, and lets the ones they run as read it."""
-        upload.put(self._release, self._place, self._say)
-        readers = {tuple(job.body["run_as"].items()) for job in self._plan.jobs if job.body.get("run_as")}
-        for who in sorted(readers):
-            self._remote.let_read(self._place.release(self._release.id), dict(who))
+    def _upload_release(self) -> None:
+        """Upload the release, and let the users that its jobs run as read it."""
+        upload.upload_release(self._release, self._target, self._report)
+        principals = {tuple(job.body["run_as"].items()) for job in self._plan.jobs if job.body.get("run_as")}
+        for principal in sorted(principals):
+            self._remote.grant_read(self._target.release_path(self._release.id), dict(principal))
 
-    def _hold(self, job: JobPlan) -> set[int]:
-        """Makes the job what it is to be, still paused, and ends its runs of before; the runs that it ever had."""
-        before = self._state.jobs.get(job.key)
+    def _update_paused(self, job: JobPlan) -> set[int]:
+        """Create or update the job with paused triggers, drain its old runs, and return the ids of its past runs."""
+        deployed = self._state.jobs.get(job.key)
         if job.id is None:
-            number = self._remote.create_job(paused(job.body))
-            self._say(f"job {job.key}: created")
+            job_id = self._remote.create_job(pause_triggers(job.body))
+            self._report(f"job {job.key}: created")
         else:
-            number = job.id
-            self._remote.reset_job(number, paused(job.body))
-        requests = {*job.requests, *(before.requests if before else ())} if job.restarts else set(job.requests)
-        self._record(number, job, requests, held=True, restart=job.restarts)
-        self._remote.grant(number, job.grants)
+            job_id = job.id
+            self._remote.reset_job(job_id, pause_triggers(job.body))
+        request_files = set(job.request_files)
+        if job.restarts and deployed:
+            request_files |= set(deployed.request_files)
+        self._record(job_id, job, request_files, is_paused=True, needs_restart=job.restarts)
+        self._remote.set_permissions(job_id, job.grants)
         if job.restarts:
-            drain(number, job.key, requests, self._place, self._order.limits, self._say)
-        runs = self._remote.runs(number)
+            drain(job_id, job.key, request_files, self._target, self._options.timeouts, self._report)
+        runs = self._remote.list_runs(job_id)
         return {run.id for run in runs if not (run.is_active and run.uses(self._release.id))}
 
     def _delete(self, job: JobPlan) -> None:
-        """Ends the job's runs, and deletes it; one that is gone is forgotten."""
+        """Drain and delete the job if it exists, and remove it from the state."""
         if job.id is not None:
-            remove(job.id, job.key, self._state.jobs.get(job.key), self._place, self._order.limits, self._say)
-        self._state = self._ledger.write(self._state.without_job(job.key))
+            deployed = self._state.jobs.get(job.key)
+            delete_job(job.id, job.key, deployed, self._target, self._options.timeouts, self._report)
+        self._state = self._store.write(self._state.without_job(job.key))
 
-    def _let_go(self, job: JobPlan, known: set[int]) -> Problem | None:
-        """Gives the job the triggers that it is to have, and sees its new run running; else what went wrong."""
-        number = self._state.jobs[job.key].id
-        self._remote.reset_job(number, job.sent)
-        starts = runs_by_itself(job.sent)
+    def _resume(self, job: JobPlan, known_runs: set[int]) -> Problem | None:
+        """Set the job's triggers and wait for its new run; restore the job and return a problem if the run fails."""
+        job_id = self._state.jobs[job.key].id
+        self._remote.reset_job(job_id, job.sent_body)
+        starts = has_active_continuous_trigger(job.sent_body)
         if job.restarts and not starts and not job.stopped:
-            self._remote.start(number, f"{self._state.lineage}-{self._state.serial}-{number}")
+            self._remote.start_run(job_id, f"{self._state.lineage}-{self._state.serial}-{job_id}")
             starts = True
-        fault = ""
+        failure = ""
         if starts:
-            self._say(f"job {job.key}: waiting for its run …")
-            fault = running(number, self._release.id, known, self._place, self._order.limits.start)
-        if fault:
-            return self._take_back(job, number, fault)
-        self._record(number, job, job.requests, held=job.stopped)
-        self._say(f"job {job.key}: {'running' if starts else 'updated' if job.id else 'ready'}")
+            self._report(f"job {job.key}: waiting for its run …")
+            timeout = self._options.timeouts.start
+            failure = wait_for_run(job_id, self._release.id, known_runs, self._target, timeout)
+        if failure:
+            return self._restore(job, job_id, failure)
+        self._record(job_id, job, job.request_files, is_paused=job.stopped)
+        self._report(f"job {job.key}: {'running' if starts else 'updated' if job.id else 'ready'}")
         return None
 
-    def _take_back(self, job: JobPlan, number: int, fault: str) -> Problem:
-        """The job as it was before; a new one is left paused."""
+    def _restore(self, job: JobPlan, job_id: int, failure: str) -> Problem:
+        """Restore the job as it was before the deployment, or leave a new job paused."""
         assert self._state.intent is not None
-        before = self._state.intent.before.get(job.key)
-        self._remote.reset_job(number, paused(before.body if before else job.body))
-        drain(number, job.key, (), self._place, self._order.limits, self._say)
-        if before is None:
-            self._record(number, job, job.requests, held=True)
-            ended = "it was made just now, and is left paused"
+        previous = self._state.intent.previous_jobs.get(job.key)
+        self._remote.reset_job(job_id, pause_triggers(previous.body if previous else job.body))
+        drain(job_id, job.key, (), self._target, self._options.timeouts, self._report)
+        if previous is None:
+            self._record(job_id, job, job.request_files, is_paused=True)
+            outcome = "it is new and is left paused"
         else:
-            self._remote.reset_job(number, before.sent)
-            if job.restarts and not runs_by_itself(before.sent) and not job.stopped:
-                self._remote.start(number, f"{self._state.lineage}-{self._state.serial}-{number}-back")
-            told = self._told(number)
-            self._state = self._ledger.write(self._state.with_job(job.key, replace(before, told=told)))
-            ended = f"it is as it was before, with release {before.release}"
+            self._remote.reset_job(job_id, previous.sent_body)
+            if job.restarts and not has_active_continuous_trigger(previous.sent_body) and not job.stopped:
+                self._remote.start_run(job_id, f"{self._state.lineage}-{self._state.serial}-{job_id}-back")
+            restored = replace(previous, returned_settings=self._returned_settings(job_id))
+            self._state = self._store.write(self._state.with_job(job.key, restored))
+            outcome = f"it was restored to release {previous.release}"
         return Problem(
-            f"{self._remote.name}: job {number}",
-            f"job {job.key!r} does not run with release {self._release.id}: {fault}; {ended}",
-            f"see what it says: headrace logs {job.key} --env {self._place.name}",
+            f"{self._remote.name}: job {job_id}",
+            f"job {job.key!r} does not run with release {self._release.id}: {failure}; {outcome}",
+            f"see its output: headrace logs {job.key} --env {self._target.name}",
         )
 
-    def _conclude(self, fault: str) -> None:
-        """Writes down what was done."""
-        manifest, order = self._release.manifest, self._order
-        entry = Entry(
-            number=1 + max((one.number for one in self._state.history), default=0),
-            what=order.what,
+    def _write_history(self, failure: str) -> None:
+        """Record the finished deployment."""
+        manifest, options = self._release.manifest, self._options
+        entry = HistoryEntry(
+            number=1 + max((entry.number for entry in self._state.history), default=0),
+            command=options.command,
             release=self._release.id,
             at=timestamp(),
-            by=self._place.user,
-            came_from=order.came_from,
+            by=self._target.user,
+            promoted_from=options.promoted_from,
             commit=manifest.commit,
             dirty=manifest.dirty,
-            ended=fault or "done",
+            outcome=failure or "done",
         )
-        release = self._state.release if fault else self._release.id
-        self._state = self._ledger.write(replace(self._state.with_entry(entry), release=release))
+        release = self._state.release if failure else self._release.id
+        self._state = self._store.write(replace(self._state.with_entry(entry), release=release))
 
-    def _prune(self) -> None:
-        """Old releases go; those that a job or a run uses stay, however old."""
-        done = dict.fromkeys(one.release for one in reversed(self._state.history) if one.ended == "done")
-        keep = {*list(done)[: self._order.keep], self._state.release}
-        keep |= {deployed.release for deployed in self._state.jobs.values()}
-        there = set(self._remote.names(f"{self._place.root}/releases"))
-        if there - keep:
-            runs = [run for one in self._state.jobs.values() for run in self._remote.runs(one.id, active=True)]
-            keep |= {release for release in there for run in runs if run.names(release)}
-            gone = upload.prune(self._place, there - keep)
-            if gone:
-                self._say(f"releases deleted, older than the last {self._order.keep}: {', '.join(gone)}")
+    def _delete_old_releases(self) -> None:
+        """Delete all releases but the latest ones and those that a job or an active run uses."""
+        deployed = dict.fromkeys(entry.release for entry in reversed(self._state.history) if entry.outcome == "done")
+        keep = {*list(deployed)[: self._options.keep], self._state.release}
+        keep |= {job.release for job in self._state.jobs.values()}
+        existing = set(self._remote.list_directory(f"{self._target.root}/releases"))
+        if existing - keep:
+            jobs = self._state.jobs.values()
+            runs = [run for job in jobs for run in self._remote.list_runs(job.id, active=True)]
+            keep |= {release for release in existing for run in runs if run.references(release)}
+            deleted = upload.delete_releases(self._target, existing - keep)
+            if deleted:
+                self._report(f"deleted releases older than the last {self._options.keep}: {', '.join(deleted)}")
 
-    # ── What is written down of a job ─────────────────────────────────────────────────────────────────
+    # ── The state of a job ────────────────────────────────────────────────────────────────────────────
 
-    def _record(self, number: int, job: JobPlan, requests: Iterable[str], *, held: bool, restart: bool = False) -> None:
-        deployed = Deployed(
-            id=number,
+    def _record(
+        self, job_id: int, job: JobPlan, request_files: Iterable[str], *, is_paused: bool, needs_restart: bool = False
+    ) -> None:
+        deployed = DeployedJob(
+            id=job_id,
             release=self._release.id,
             body=job.body,
-            held=held,
-            told=self._told(number),
+            is_paused=is_paused,
+            returned_settings=self._returned_settings(job_id),
             grants=job.grants,
-            requests=tuple(sorted(requests)),
-            goes_on=job.goes_on,
-            restart=restart,
+            request_files=tuple(sorted(request_files)),
+            runs_continuously=job.runs_continuously,
+            needs_restart=needs_restart,
         )
-        self._state = self._ledger.write(self._state.with_job(job.key, deployed))
+        self._state = self._store.write(self._state.with_job(job.key, deployed))
 
-    def _told(self, number: int) -> Body:
-        found = self._remote.job(number)
-        return found.settings if found else {}
+    def _returned_settings(self, job_id: int) -> JobBody:
+        job = self._remote.get_job(job_id)
+        return job.settings if job else {}

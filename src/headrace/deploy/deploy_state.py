@@ -1,129 +1,132 @@
-"""What an environment remembers of its deployments: jobs, releases, who is changing it now."""
+"""The state of an environment: its deployed jobs, its releases, and the deployment in progress."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-VERSION = 1  # of what is written
+from headrace.deploy.stored_json import Document, from_document, to_document
 
-Body = dict[str, Any]
+VERSION = 1  # of the format of state.json
+
+JobBody = dict[str, Any]  # a job as the Jobs API takes it
 Grants = tuple[dict[str, str], ...]
-
 
 TRIGGERS = ("continuous", "schedule", "trigger")
 
 
-def paused(body: Body) -> Body:
-    """The job with whatever starts it by itself held back."""
+def pause_triggers(body: JobBody) -> JobBody:
+    """Return the job with all its triggers paused."""
     return {key: {**value, "pause_status": "PAUSED"} if key in TRIGGERS else value for key, value in body.items()}
 
 
-def runs_by_itself(body: Body) -> bool:
-    """Whether a run of it is started at once, and again after its end."""
+def has_active_continuous_trigger(body: JobBody) -> bool:
+    """Return whether a run starts at once, and another one when it ends."""
     return bool((body.get("continuous") or {}).get("pause_status") == "UNPAUSED")
 
 
 @dataclass(frozen=True)
-class Deployed:
-    """A job as it was last sent, and as it was told back then."""
+class DeployedJob:
+    """A job as it was last sent, and the settings that the platform returned for it."""
 
     id: int
     release: str
-    body: Body  # as the release wants it
-    told: Body
-    held: bool = False  # it was sent with its triggers held back
+    body: JobBody  # as the release defines it
+    returned_settings: JobBody
+    is_paused: bool = False  # it was sent with its triggers paused
     grants: Grants = ()
-    requests: tuple[str, ...] = ()  # the files by which its runs are asked to stop
-    goes_on: bool = False  # its runs do not end by themselves
-    restart: bool = False  # a run from before is still to be replaced
+    request_files: tuple[str, ...] = ()  # the files that ask its runs to stop
+    runs_continuously: bool = False  # its runs do not end by themselves
+    needs_restart: bool = False  # a run of an earlier release has not been replaced yet
 
     @property
-    def sent(self) -> Body:
+    def sent_body(self) -> JobBody:
         """The body as it was sent."""
-        return paused(self.body) if self.held else self.body
+        return pause_triggers(self.body) if self.is_paused else self.body
 
     @classmethod
-    def read(cls, written: Body) -> Deployed:
-        """From what was written down."""
-        return cls(**{**written, "grants": tuple(written["grants"]), "requests": tuple(written["requests"])})
+    def from_document(cls, document: Document) -> DeployedJob:
+        """Return the job of a parsed state file."""
+        lists = {key: tuple(document[key]) for key in ("grants", "requests")}
+        return from_document(cls, {**document, **lists})
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One deployment that came to its end."""
+class HistoryEntry:
+    """One finished deployment."""
 
     number: int
-    what: str  # deploy, promote, rollback
+    command: str  # deploy, promote, rollback
     release: str
     at: str
     by: str
-    came_from: str = ""  # the environment that it was promoted from
+    promoted_from: str = ""  # environment
     commit: str = ""
     dirty: bool = False
-    ended: str = "done"  # or what became of it
+    outcome: str = "done"  # or the reason of its failure
 
 
 @dataclass(frozen=True)
 class Intent:
-    """What is being done, written before it is: whoever finds it later knows what to look for."""
+    """The deployment in progress, written before its first change so that the next one can resume it after a crash."""
 
-    what: str
+    command: str
     release: str
     at: str
     by: str
-    creates: dict[str, str] = field(default_factory=dict)  # job -> the name under which it may have been made
-    before: dict[str, Deployed] = field(default_factory=dict)  # the jobs that are changed, as they were
+    creates: dict[str, str] = field(default_factory=dict)  # job key -> name under which it may have been created
+    previous_jobs: dict[str, DeployedJob] = field(default_factory=dict)  # the jobs to be changed, as they were
 
     @classmethod
-    def read(cls, written: Body) -> Intent:
-        """From what was written down."""
-        return cls(**{**written, "before": {key: Deployed.read(one) for key, one in written["before"].items()}})
+    def from_document(cls, document: Document) -> Intent:
+        """Return the intent of a parsed state file."""
+        jobs = {key: DeployedJob.from_document(job) for key, job in document["before"].items()}
+        return from_document(cls, {**document, "before": jobs})
 
 
 @dataclass(frozen=True)
 class State:
-    """All that is known of one environment; each writing has the next serial."""
+    """The state of one environment; each write increments `serial`."""
 
     lineage: str
     serial: int = 0
-    release: str = ""  # the last one that was applied to its end
-    jobs: dict[str, Deployed] = field(default_factory=dict)
-    stopped: tuple[str, ...] = ()  # jobs that we were asked to stop
+    release: str = ""  # the last one that was deployed completely
+    jobs: dict[str, DeployedJob] = field(default_factory=dict)
+    stopped: tuple[str, ...] = ()  # keys of the jobs that `headrace stop` stopped
     intent: Intent | None = None
-    history: tuple[Entry, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
 
-    def text(self) -> str:
-        """As it is written down."""
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=1, sort_keys=True) + "\n"
+    def to_json(self) -> str:
+        """Return the content of state.json."""
+        return json.dumps({"version": VERSION, **to_document(self)}, indent=1, sort_keys=True) + "\n"
 
     @classmethod
-    def of(cls, text: str) -> State:
-        """Read from what was written down; ValueError when another version wrote it."""
-        told = json.loads(text)
-        version = told.pop("version", None)
+    def from_json(cls, text: str) -> State:
+        """Parse the content of state.json; raise ValueError if its format has another version."""
+        document = json.loads(text)
+        version = document.pop("version", None)
         if version != VERSION:
-            raise ValueError(f"version {version}, and this one reads {VERSION}")
-        jobs = {key: Deployed.read(one) for key, one in told.pop("jobs").items()}
-        history = tuple(Entry(**one) for one in told.pop("history"))
-        intent = told.pop("intent")
+            raise ValueError(f"its format has version {version}, this Headrace reads version {VERSION}")
+        jobs = {key: DeployedJob.from_document(job) for key, job in document.pop("jobs").items()}
+        history = tuple(from_document(HistoryEntry, entry) for entry in document.pop("history"))
+        intent = document.pop("intent")
         return cls(
-            **{**told, "stopped": tuple(told["stopped"])},
+            **{**document, "stopped": tuple(document["stopped"])},
             jobs=jobs,
             history=history,
-            intent=Intent.read(intent) if intent else None,
+            intent=Intent.from_document(intent) if intent else None,
         )
 
-    def with_job(self, key: str, deployed: Deployed) -> State:
-        """The state once the job is as given."""
+    def with_job(self, key: str, deployed: DeployedJob) -> State:
+        """Return the state with this job added or replaced."""
         return replace(self, jobs={**self.jobs, key: deployed})
 
     def without_job(self, key: str) -> State:
-        """The state once the job is gone."""
-        kept = {name: one for name, one in self.jobs.items() if name != key}
-        return replace(self, jobs=kept, stopped=tuple(name for name in self.stopped if name != key))
+        """Return the state without this job."""
+        jobs = {name: job for name, job in self.jobs.items() if name != key}
+        return replace(self, jobs=jobs, stopped=tuple(name for name in self.stopped if name != key))
 
-    def with_entry(self, entry: Entry) -> State:
-        """The state once a deployment has come to its end."""
+    def with_entry(self, entry: HistoryEntry) -> State:
+        """Return the state after a finished deployment."""
         return replace(self, intent=None, history=(*self.history, entry))

@@ -1,4 +1,4 @@
-"""One environment as deployments see it: where its releases, its state and its jobs are."""
+"""One environment as a deployment target: where its releases, its state and its jobs are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from headrace.config.databricks.databricks_yml import read_resources
 from headrace.config.databricks.job_definitions import Target
 from headrace.config.environment_files import read_environment
-from headrace.config.load import in_order
-from headrace.config.locations import closest_match
+from headrace.config.load import sort_problems
 from headrace.config.models import Environment, SparkEngine
 from headrace.deploy.remote import Remote
 from headrace.errors import ConfigurationError
@@ -20,11 +19,11 @@ LOOPBACK = re.compile(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?/?\Z")
 
 
 @dataclass(frozen=True)
-class Place:
-    """One environment, reached as one user."""
+class DeployTarget:
+    """One environment, used as one user."""
 
     bundle: str
-    target: Target
+    definition: Target  # in databricks.yml
     remote: Remote
     root: str
     user: str
@@ -32,80 +31,88 @@ class Place:
     @property
     def name(self) -> str:
         """The environment's name."""
-        return self.target.name
+        return self.definition.name
 
     @property
     def short_name(self) -> str:
-        """The user without the mail's domain, as a name in paths."""
-        return short(self.user)
+        """The user name without the mail domain, usable in paths."""
+        return short_user_name(self.user)
 
-    def release(self, release: str) -> str:
-        """Where a release lies."""
+    def release_path(self, release: str) -> str:
+        """Return the directory of a release."""
         return f"{self.root}/releases/{release}"
 
-    def tag(self, job: str) -> str:
-        """What a job is found again by."""
+    def job_tag(self, job: str) -> str:
+        """Return the tag that identifies a job of this environment."""
         return f"{self.bundle}/{self.name}/{job}"
 
 
-def short(user: str) -> str:
-    """A user's name without the mail's domain, as a name in paths."""
+def short_user_name(user: str) -> str:
+    """Return a user name without the mail domain, usable in paths."""
     return re.sub(r"\W", "_", user.partition("@")[0])
 
 
-def open_place(root: Path, name: str) -> Place:
-    """The environment of that name, with a login to where it is."""
+def open_target(root: Path, name: str, *, option: str = "--env") -> DeployTarget:
+    """Return the environment of this name in the bundle at `root`, after logging in to its workspace.
+
+    `option` is the command-line option that selected it, for the error.
+    """
     resources = read_resources(root)
     draft, problems = read_environment(root, name, {}, lenient=True)
     if problems := resources.problems + problems:
-        raise ConfigurationError.of(in_order(problems))
+        raise ConfigurationError.of(sort_problems(problems))
     assert draft.environment is not None
     if name not in resources.targets:
-        known = ", ".join(resources.targets) or "none"
-        fix = closest_match(name, resources.targets, f"targets of databricks.yml: {known}")
-        raise ConfigurationError(f"nothing is deployed to environment {name!r}: it has no target", fix=fix)
-    target = resources.targets[name]
-    remote = _remote(draft.environment, target)
+        names = ", ".join(resources.targets)
+        raise ConfigurationError(
+            f"environment {name!r} cannot be deployed to: it has no target in databricks.yml",
+            fix=f"pass {option} with an environment that has one: {names}"
+            if names
+            else "add a target to databricks.yml",
+        )
+    definition = resources.targets[name]
+    remote = _remote(draft.environment, definition)
     user = remote.user()
-    return Place(resources.name, target, remote, _root(resources.name, target, draft.environment, user), user)
+    root_path = _root_path(resources.name, definition, draft.environment, user)
+    return DeployTarget(resources.name, definition, remote, root_path, user)
 
 
-def _remote(environment: Environment, target: Target) -> Remote:
+def _remote(environment: Environment, definition: Target) -> Remote:
     if environment.engine.kind == "databricks":
         from headrace.deploy.databricks_workspace import Workspace
 
-        return Workspace(_host(target), target.profile)
+        return Workspace(_host(definition), definition.profile)
     if isinstance(environment.engine, SparkEngine) and environment.engine.releases:
         from headrace.deploy.spark_cluster import Cluster
 
         return Cluster(Path(environment.engine.releases))
     raise ConfigurationError(
-        f"environment {environment.name!r} has no place for releases",
+        f"environment {environment.name!r} has no directory for releases",
         where=f"conf/{environment.name}.yml",
         fix="engine: {kind: spark, master: …, releases: DIRECTORY}, or {kind: databricks}",
     )
 
 
-def _host(target: Target) -> str:
-    """The target's host; one on this machine, given as DATABRICKS_HOST, stands in for any."""
-    given = os.environ.get("DATABRICKS_HOST", "").rstrip("/")
-    if not target.host or not given or LOOPBACK.match(given):
-        return given or target.host
-    if given != target.host.rstrip("/"):
+def _host(definition: Target) -> str:
+    """Return the workspace's host. A loopback address in DATABRICKS_HOST replaces any host of databricks.yml."""
+    variable = os.environ.get("DATABRICKS_HOST", "").rstrip("/")
+    if not definition.host or not variable or LOOPBACK.match(variable):
+        return variable or definition.host
+    if variable != definition.host.rstrip("/"):
         raise ConfigurationError(
-            f"target {target.name!r} is at {target.host}, and DATABRICKS_HOST says {given}",
+            f"the host of target {definition.name!r} is {definition.host}, but DATABRICKS_HOST is {variable}",
             where="databricks.yml",
-            fix="unset DATABRICKS_HOST, or name the other environment",
+            fix="unset DATABRICKS_HOST, or choose the environment of that workspace",
         )
-    return given
+    return variable
 
 
-def _root(bundle: str, target: Target, environment: Environment, user: str) -> str:
-    """Where the target lies: where it says, else with its user."""
+def _root_path(bundle: str, definition: Target, environment: Environment, user: str) -> str:
+    """Return the directory of the deployment: the target's `root_path`, by default in the user's home."""
     if isinstance(environment.engine, SparkEngine):
-        return f"{str(environment.engine.releases).rstrip('/')}/{bundle}/{target.name}"
+        return f"{str(environment.engine.releases).rstrip('/')}/{bundle}/{definition.name}"
     home = f"/Workspace/Users/{user}"
-    path = target.root_path or f"{home}/.headrace/{bundle}/{target.name}"
+    path = definition.root_path or f"{home}/.headrace/{bundle}/{definition.name}"
     path = path.replace("${workspace.current_user.userName}", user)
-    path = path.replace("${workspace.current_user.short_name}", short(user))
+    path = path.replace("${workspace.current_user.short_name}", short_user_name(user))
     return re.sub(r"\A~", home, path).rstrip("/")

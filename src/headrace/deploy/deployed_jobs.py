@@ -1,4 +1,4 @@
-"""The deployed jobs by hand: which there are, start, stop, what they say, and taking them all away."""
+"""Commands on deployed jobs: show their status and output, start them, stop them, destroy them all."""
 
 from __future__ import annotations
 
@@ -6,122 +6,123 @@ from dataclasses import dataclass, replace
 
 from headrace.config.locations import closest_match
 from headrace.deploy import planner
-from headrace.deploy.deploy_state import TRIGGERS, Deployed, State, runs_by_itself
-from headrace.deploy.deploy_target import Place
-from headrace.deploy.drain import Limits, drain, remove
+from headrace.deploy.deploy_state import TRIGGERS, DeployedJob, State, has_active_continuous_trigger
+from headrace.deploy.deploy_target import DeployTarget
+from headrace.deploy.drain import Timeouts, delete_job, drain
 from headrace.deploy.remote import Run
-from headrace.deploy.state_store import Ledger, Say
+from headrace.deploy.state_store import Report, StateStore
 from headrace.errors import ConfigurationError, DataError
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a job stands."""
+class JobStatus:
+    """A deployed job, its trigger and its last run."""
 
     key: str
     id: int
     release: str
-    trigger: str  # what starts it: continuous, schedule, trigger, or nothing
-    state: str  # of its trigger
-    last: Run | None  # the run that goes on, else the latest
+    trigger: str  # continuous, schedule, trigger, or ""
+    state: str  # of the trigger: paused, unpaused, stopped; or deleted, of the job
+    last: Run | None  # the active run, or else the latest one
 
 
-def standings(place: Place, state: State) -> list[Standing]:
-    """How the environment's jobs stand."""
-    found = []
+def job_statuses(target: DeployTarget, state: State) -> list[JobStatus]:
+    """Return the status of each job of the environment."""
+    statuses = []
     for key, deployed in sorted(state.jobs.items()):
-        job = place.remote.job(deployed.id)
-        runs = place.remote.runs(deployed.id) if job else []
-        kind = next((kind for kind in TRIGGERS if job and kind in job.settings), "")
-        status = str(job.settings[kind].get("pause_status", "")).lower() if job and kind else ""
+        job = target.remote.get_job(deployed.id)
+        runs = target.remote.list_runs(deployed.id) if job else []
+        trigger = next((trigger for trigger in TRIGGERS if job and trigger in job.settings), "")
+        trigger_state = str(job.settings[trigger].get("pause_status", "")).lower() if job and trigger else ""
         if job is None:
-            status = "deleted by hand"
+            trigger_state = "deleted outside Headrace"
         elif key in state.stopped:
-            status = "stopped by us"
+            trigger_state = "stopped"
         last = next((run for run in runs if run.is_active), runs[0] if runs else None)
-        found.append(Standing(key, deployed.id, deployed.release, kind, status, last))
-    return found
+        statuses.append(JobStatus(key, deployed.id, deployed.release, trigger, trigger_state, last))
+    return statuses
 
 
-def start(key: str, place: Place, *, break_lock: bool, say: Say) -> None:
-    """Lets a stopped job run again, or starts a run of one that is not started by itself."""
-    ledger = Ledger(place)
-    with ledger.locked(f"start {key}", break_lock=break_lock, say=say):
-        state = ledger.read()
-        deployed = _deployed(key, place, state)
+def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Report) -> None:
+    """Resume a stopped job, or start a run of a job without a continuous trigger."""
+    store = StateStore(target)
+    with store.locked(f"start {key}", break_lock=break_lock, report=report):
+        state = store.read()
+        deployed = _require_deployed_job(key, target, state)
         if key in state.stopped:
-            state = ledger.write(_send(key, deployed, place, state, held=False))
+            state = store.write(_reset(key, deployed, target, state, is_paused=False))
             deployed = state.jobs[key]
-        is_running = bool(place.remote.runs(deployed.id, active=True))
-        if runs_by_itself(deployed.sent):
-            if not is_running:  # on a cluster nothing else starts it again
-                place.remote.reset_job(deployed.id, deployed.sent)
-            say(f"job {key}: runs by itself")
+        is_running = bool(target.remote.list_runs(deployed.id, active=True))
+        if has_active_continuous_trigger(deployed.sent_body):
+            if not is_running:  # a plain Spark cluster has no scheduler that would start a run
+                target.remote.reset_job(deployed.id, deployed.sent_body)
+            report(f"job {key}: runs continuously")
             return
         if is_running:
-            say(f"job {key}: is running")
+            report(f"job {key}: is already running")
             return
-        run = place.remote.start(deployed.id, f"{state.lineage}-{state.serial}-{deployed.id}-by-hand")
-        ledger.write(state)  # the next start is another one
-        say(f"job {key}: run {run} started")
+        run = target.remote.start_run(deployed.id, f"{state.lineage}-{state.serial}-{deployed.id}-manual")
+        store.write(state)  # increments the serial: the token of the next start is another one
+        report(f"job {key}: run {run} started")
 
 
-def stop(key: str, place: Place, limits: Limits, *, break_lock: bool, say: Say) -> None:
-    """Holds back whatever starts the job, and ends its runs at their batches' end."""
-    ledger = Ledger(place)
-    with ledger.locked(f"stop {key}", break_lock=break_lock, say=say):
-        state = ledger.read()
-        deployed = _deployed(key, place, state)
-        ledger.write(_send(key, deployed, place, state, held=True))
-        drain(deployed.id, key, deployed.requests, place, limits, say)
-        say(f"job {key}: stopped; `headrace start {key} --env {place.name}` lets it run again")
+def stop_job(key: str, target: DeployTarget, timeouts: Timeouts, *, break_lock: bool, report: Report) -> None:
+    """Pause the job's triggers and stop its runs between two batches."""
+    store = StateStore(target)
+    with store.locked(f"stop {key}", break_lock=break_lock, report=report):
+        state = store.read()
+        deployed = _require_deployed_job(key, target, state)
+        store.write(_reset(key, deployed, target, state, is_paused=True))
+        drain(deployed.id, key, deployed.request_files, target, timeouts, report)
+        report(f"job {key}: stopped; to resume it: headrace start {key} --env {target.name}")
 
 
-def destroy(place: Place, limits: Limits, *, break_lock: bool, say: Say) -> None:
-    """Deletes the jobs, the releases and the state; tables and checkpoints stay."""
-    ledger = Ledger(place)
-    with ledger.locked("destroy", break_lock=break_lock, say=say):
-        state = ledger.read()
-        there = planner.jobs(place, state)
-        for key in sorted(state.jobs.keys() | there.keys()):
-            if key in there:  # also one that a deployment made and lost
-                remove(there[key].id, key, state.jobs.get(key), place, limits, say)
-            state = ledger.write(state.without_job(key))
-        place.remote.delete(place.root)
+def destroy(target: DeployTarget, timeouts: Timeouts, *, break_lock: bool, report: Report) -> None:
+    """Delete the environment's jobs, releases and state; tables and checkpoints stay."""
+    store = StateStore(target)
+    with store.locked("destroy", break_lock=break_lock, report=report):
+        state = store.read()
+        jobs = planner.find_jobs(target, state)
+        for key in sorted(state.jobs.keys() | jobs.keys()):
+            if key in jobs:  # also a job that an unfinished deployment created
+                delete_job(jobs[key].id, key, state.jobs.get(key), target, timeouts, report)
+            state = store.write(state.without_job(key))
+        target.remote.delete(target.root)
 
 
-def output(key: str, place: Place, state: State, run: int | None = None) -> tuple[Run, str]:
-    """What the job's latest run, or that one, has said."""
-    deployed = _deployed(key, place, state)
-    runs = place.remote.runs(deployed.id)
-    chosen = next((one for one in runs if run in (None, one.id)), None)
+def read_job_output(key: str, target: DeployTarget, state: State, run_id: int | None = None) -> tuple[Run, str]:
+    """Return a run of the job, by default the latest one, and its output."""
+    deployed = _require_deployed_job(key, target, state)
+    runs = target.remote.list_runs(deployed.id)
+    chosen = next((run for run in runs if run_id in (None, run.id)), None)
     if chosen is None:
-        what = f"no run {run}" if run else "no run yet"
+        problem = f"no run {run_id}" if run_id else "no run yet"
         raise DataError(
-            f"job {key!r} has {what}",
-            where=f"{place.remote.name}: job {deployed.id}",
-            fix=f"known: {', '.join(str(one.id) for one in runs)}"
+            f"job {key!r} has {problem}",
+            where=f"{target.remote.name}: job {deployed.id}",
+            fix=f"its runs: {', '.join(str(run.id) for run in runs)}"
             if runs
-            else f"start one: headrace start {key} --env {place.name}",
+            else f"start one: headrace start {key} --env {target.name}",
         )
-    return chosen, place.remote.output(chosen)
+    return chosen, target.remote.read_output(chosen)
 
 
-def _deployed(key: str, place: Place, state: State) -> Deployed:
+def _require_deployed_job(key: str, target: DeployTarget, state: State) -> DeployedJob:
     if key not in state.jobs:
         raise ConfigurationError(
-            f"environment {place.name!r} has no job {key!r}",
-            where=place.remote.name,
-            fix=closest_match(key, state.jobs, f"deploy it: headrace deploy --env {place.name}"),
+            f"environment {target.name!r} has no job {key!r}",
+            where=target.remote.name,
+            fix=closest_match(key, state.jobs, f"deploy it: headrace deploy --env {target.name}"),
         )
     return state.jobs[key]
 
 
-def _send(key: str, deployed: Deployed, place: Place, state: State, *, held: bool) -> State:
-    """The job with its triggers held back, or as the release wants it."""
-    new = replace(deployed, held=held)
-    place.remote.reset_job(deployed.id, new.sent)
-    job = place.remote.job(deployed.id)
-    stopped = {*state.stopped, key} if held else {*state.stopped} - {key}
-    told = job.settings if job else {}
-    return replace(state.with_job(key, replace(new, told=told)), stopped=tuple(sorted(stopped)))
+def _reset(key: str, deployed: DeployedJob, target: DeployTarget, state: State, *, is_paused: bool) -> State:
+    """Send the job with its triggers paused or as the release defines them, and return the new state."""
+    new = replace(deployed, is_paused=is_paused)
+    target.remote.reset_job(deployed.id, new.sent_body)
+    job = target.remote.get_job(deployed.id)
+    stopped = {*state.stopped, key} if is_paused else {*state.stopped} - {key}
+    settings = job.settings if job else {}
+    new = replace(new, returned_settings=settings)
+    return replace(state.with_job(key, new), stopped=tuple(sorted(stopped)))

@@ -1,4 +1,4 @@
-"""The job that is wanted: what databricks.yml says of it, for one environment and one release."""
+"""The desired jobs of an environment: the jobs of databricks.yml, resolved for one target and one release."""
 
 from __future__ import annotations
 
@@ -9,145 +9,152 @@ from typing import Any
 
 from headrace.checkpoints.stop_request import request_file
 from headrace.config.databricks.databricks_yml import read_resources
-from headrace.config.databricks.job_definitions import Job, Target, jobs_of
-from headrace.config.databricks.references import put_in
-from headrace.config.databricks.task_calls import calls_of
+from headrace.config.databricks.job_definitions import Job, Target, resolve_jobs
+from headrace.config.databricks.references import resolve_references
+from headrace.config.databricks.task_calls import find_task_calls
 from headrace.config.environment_files import read_environment
-from headrace.config.load import in_order
+from headrace.config.load import sort_problems
 from headrace.config.models import Environment
-from headrace.deploy.deploy_state import TRIGGERS, Body, Grants, paused
-from headrace.deploy.deploy_target import Place
+from headrace.deploy.deploy_state import TRIGGERS, Grants, JobBody, pause_triggers
+from headrace.deploy.deploy_target import DeployTarget
 from headrace.errors import ConfigurationError, Problem
 from headrace.release.releases import REQUIREMENTS, Release
 
-TAG = "headrace"  # on each job: which bundle, environment and job it is
-ENDING = ("available_now", "once")
+TAG = "headrace"  # key of the job tag that names bundle, environment and job
+ENDING_TRIGGERS = ("available_now", "once")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A job as a release wants it."""
+class DesiredJob:
+    """A job as a release defines it."""
 
-    body: Body
+    body: JobBody
     grants: Grants
-    requests: tuple[str, ...]  # the files by which its runs are asked to stop
-    goes_on: bool  # its runs do not end by themselves
+    request_files: tuple[str, ...]  # the files that ask its runs to stop
+    runs_continuously: bool  # its runs do not end by themselves
 
 
-def wanted_jobs(release: Release, place: Place) -> dict[str, Wanted]:
-    """The jobs that a release has for an environment, each complete."""
+def desired_jobs(release: Release, target: DeployTarget) -> dict[str, DesiredJob]:
+    """Return the complete jobs that a release defines for an environment."""
     resources = read_resources(release.directory)
-    if place.name not in resources.targets:
-        problem = Problem("databricks.yml", f"release {release.id} has no target {place.name!r}", "build a newer one")
+    if target.name not in resources.targets:
+        fix = "build a newer release, whose databricks.yml has the target"
+        problem = Problem("databricks.yml", f"release {release.id} has no target {target.name!r}", fix)
         raise ConfigurationError.of([problem])
-    target = resources.targets[place.name]
-    jobs, problems = jobs_of(resources, target)
+    definition = resources.targets[target.name]
+    jobs, problems = resolve_jobs(resources, definition)
     if problems := resources.problems + problems:
-        raise ConfigurationError.of(in_order(problems))
-    return {job.key: _wanted(job, target, release, place) for job in jobs}
+        raise ConfigurationError.of(sort_problems(problems))
+    return {job.key: _desired_job(job, definition, release, target) for job in jobs}
 
 
-def _wanted(job: Job, target: Target, release: Release, place: Place) -> Wanted:
-    late = {
-        "workspace.host": place.remote.name,
-        "workspace.root_path": place.root,
-        "workspace.file_path": place.release(release.id),
-        "workspace.current_user.userName": place.user,
-        "workspace.current_user.short_name": place.short_name,
+def _desired_job(job: Job, definition: Target, release: Release, target: DeployTarget) -> DesiredJob:
+    known = {
+        "workspace.host": target.remote.name,
+        "workspace.root_path": target.root,
+        "workspace.file_path": target.release_path(release.id),
+        "workspace.current_user.userName": target.user,
+        "workspace.current_user.short_name": target.short_name,
     }
-    written = put_in(job.body, late, job.lines, ("resources", "jobs", job.key), [])
-    grants = tuple(_grant(one) for one in (*target.permissions, *written.pop("permissions", ())))
-    environments = [_environment(release, place.name, asked) for asked in _values(job, written)]
-    requests = {request_file(environment, name) for environment, name in environments}
-    return Wanted(
-        body=_body(job.key, written, target, release, place),
+    resolved = resolve_references(job.body, known)
+    grants = tuple(_grant(permission) for permission in (*definition.permissions, *resolved.pop("permissions", ())))
+    calls = _pipeline_calls(job, resolved)
+    environments = [(_environment(release, target.name, values), pipeline) for pipeline, values in calls]
+    request_files = {request_file(environment, pipeline) for environment, pipeline in environments}
+    is_endless = any(_has_endless_trigger(environment) for environment, _ in environments)
+    return DesiredJob(
+        body=_body(job.key, resolved, definition, release, target),
         grants=grants,
-        requests=tuple(sorted(request for request in requests if request)),
-        goes_on="continuous" in written or any(_goes_on(environment) for environment, _ in environments),
+        request_files=tuple(sorted(file for file in request_files if file)),
+        runs_continuously="continuous" in resolved or is_endless,
     )
 
 
-def _body(key: str, written: Body, target: Target, release: Release, place: Place) -> Body:
-    """What is sent: nothing that matters to a stream is left to the platform's defaults."""
-    directory = place.release(release.id)
-    # Installed one after the other: the bundle's own wheel asks for what comes before it, Headrace too.
+def _body(key: str, resolved: JobBody, definition: Target, release: Release, target: DeployTarget) -> JobBody:
+    """Return the body to send. Settings that matter to a stream are explicit, not left to the platform's defaults."""
+    directory = target.release_path(release.id)
+    # The wheels are installed one after the other. Headrace comes first, because the bundle's own wheel requires it.
     paths = sorted(release.manifest.wheels, key=lambda path: (not path.startswith("wheels/headrace-"), path))
     wheels = [f"{directory}/{path}" for path in paths]
     requirements = f"{directory}/{REQUIREMENTS}"
-    body = dict(written)
+    body = dict(resolved)
     tasks = (_task(task, wheels, requirements) for task in body["tasks"])
     body["tasks"] = sorted(tasks, key=lambda task: str(task["task_key"]))
     if "environments" in body:
-        body["environments"] = [_serverless(one, wheels, requirements) for one in body["environments"]]
+        environments = body["environments"]
+        body["environments"] = [_job_environment(environment, wheels, requirements) for environment in environments]
     body["name"] = str(body.get("name", key))
-    body["tags"] = {**body.get("tags", {}), TAG: place.tag(key)}
+    body["tags"] = {**body.get("tags", {}), TAG: target.job_tag(key)}
     body |= {"format": "MULTI_TASK", "edit_mode": "UI_LOCKED", "max_concurrent_runs": 1}
-    body["deployment"] = {"kind": "BUNDLE", "metadata_file_path": f"{place.root}/state.json"}
+    body["deployment"] = {"kind": "BUNDLE", "metadata_file_path": f"{target.root}/state.json"}
     body.setdefault("queue", {"enabled": True})
-    for kind in TRIGGERS:
-        if kind in body:
-            body[kind] = {"pause_status": "PAUSED" if target.is_development else "UNPAUSED", **body[kind]}
-    if target.is_development:
-        body = paused(body)
-        body["name"] = f"[dev {place.short_name}] {body['name']}"
-        body["tags"]["dev"] = place.short_name
-    if target.run_as:
-        body["run_as"] = dict(target.run_as)
+    for trigger in TRIGGERS:
+        if trigger in body:
+            default = {"pause_status": "PAUSED" if definition.is_development else "UNPAUSED"}
+            body[trigger] = {**default, **body[trigger]}
+    if definition.is_development:
+        body = pause_triggers(body)
+        body["name"] = f"[dev {target.short_name}] {body['name']}"
+        body["tags"]["dev"] = target.short_name
+    if definition.run_as:
+        body["run_as"] = dict(definition.run_as)
     return body
 
 
-def _grant(one: Mapping[str, str]) -> dict[str, str]:
-    """A permission in the words of the platform's interface."""
-    given = {("permission_level" if key == "level" else key): value for key, value in one.items()}
-    if given.get("permission_level") == "CAN_RUN":  # which a target may say of all that it has
-        given["permission_level"] = "CAN_MANAGE_RUN"
-    return given
+def _grant(permission: Mapping[str, str]) -> dict[str, str]:
+    """Return a permission of databricks.yml in the form of the Permissions API."""
+    grant = {("permission_level" if key == "level" else key): value for key, value in permission.items()}
+    if grant.get("permission_level") == "CAN_RUN":  # a level of targets, which jobs do not have
+        grant["permission_level"] = "CAN_MANAGE_RUN"
+    return grant
 
 
-def _task(task: Mapping[str, Any], wheels: list[str], requirements: str) -> Body:
-    """The task with the release's wheels by their exact names, instead of whatever a pattern finds."""
+def _task(task: Mapping[str, Any], wheels: list[str], requirements: str) -> JobBody:
+    """Return the task with the paths of the release's wheels instead of patterns such as dist/*.whl."""
     loop = task.get("for_each_task")
     if loop:
         return {**task, "for_each_task": {**loop, "task": _task(loop["task"], wheels, requirements)}}
     if "python_wheel_task" not in task or "environment_key" in task:
         return dict(task)
-    others = [one for one in task.get("libraries", ()) if not _is_ours(one.get("whl") or one.get("requirements"))]
+    libraries = task.get("libraries", ())
+    others = [library for library in libraries if not _is_local(library.get("whl") or library.get("requirements"))]
     return {**task, "libraries": [*others, {"requirements": requirements}, *({"whl": wheel} for wheel in wheels)]}
 
 
-def _serverless(one: Mapping[str, Any], wheels: list[str], requirements: str) -> Body:
-    spec = one.get("spec", {})
-    others = [text for text in spec.get("dependencies", ()) if not (text.endswith(".whl") and _is_ours(text))]
-    return {**one, "spec": {**spec, "dependencies": [*others, f"-r {requirements}", *wheels]}}
+def _job_environment(environment: Mapping[str, Any], wheels: list[str], requirements: str) -> JobBody:
+    """Return an environment of serverless tasks with the release's wheels."""
+    spec = environment.get("spec", {})
+    dependencies = spec.get("dependencies", ())
+    others = [dependency for dependency in dependencies if not (dependency.endswith(".whl") and _is_local(dependency))]
+    return {**environment, "spec": {**spec, "dependencies": [*others, f"-r {requirements}", *wheels]}}
 
 
-def _is_ours(path: str | None) -> bool:
-    """Whether a library is a file of the tree, which a release holds; others lie elsewhere and stay."""
+def _is_local(path: str | None) -> bool:
+    """Return whether a library is a file of the bundle, which the release contains, rather than a remote path."""
     return path is not None and not re.match(r"/|[\w+.-]+:/", path)
 
 
 # ── What a job's runs read and write ──────────────────────────────────────────────────────────────────
 
 
-def _values(job: Job, body: Body) -> list[tuple[str, dict[str, str]]]:
-    """For each call of our entry points: the pipeline, and the values that are given to it."""
-    found = []
-    for call in calls_of(Job(job.key, body, job.lines, job.target)):
-        pipeline = call.one("pipeline")
+def _pipeline_calls(job: Job, body: JobBody) -> list[tuple[str, dict[str, str]]]:
+    """Return the pipeline and the values of each task that calls an entry point of Headrace."""
+    calls = []
+    for call in find_task_calls(Job(job.key, body, job.locations, job.target)):
+        pipeline = call.parameter("pipeline")
         if pipeline is not None:
-            pairs = (given.value.partition("=") for given in call.every("value"))
-            found.append((pipeline.value, {name: value for name, _, value in pairs}))
-    return found
+            pairs = (parameter.value.partition("=") for parameter in call.all_parameters("value"))
+            calls.append((pipeline.value, {name: value for name, _, value in pairs}))
+    return calls
 
 
-def _environment(release: Release, name: str, asked: tuple[str, dict[str, str]]) -> tuple[Environment, str]:
-    pipeline, values = asked
+def _environment(release: Release, name: str, values: dict[str, str]) -> Environment:
     draft, problems = read_environment(release.directory, name, values, lenient=True)
     if draft.environment is None:
         raise ConfigurationError.of(problems)
-    return draft.environment, pipeline
+    return draft.environment
 
 
-def _goes_on(environment: Environment) -> bool:
-    """Whether some trigger of the environment does not end; which steps a pipeline has is not looked up for it."""
-    return any(trigger not in ENDING for trigger in (environment.trigger, *environment.triggers.values()))
+def _has_endless_trigger(environment: Environment) -> bool:
+    """Return whether a trigger of the environment does not end, whether or not the pipeline has its steps."""
+    return any(trigger not in ENDING_TRIGGERS for trigger in (environment.trigger, *environment.triggers.values()))

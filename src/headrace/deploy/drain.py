@@ -1,4 +1,4 @@
-"""Ends the runs of a job between two batches: by a request beside the checkpoints; by a cancel when time is up."""
+"""Stop the runs of a job between two batches with a stop request beside the checkpoints, or cancel them."""
 
 from __future__ import annotations
 
@@ -7,95 +7,102 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from headrace.checkpoints.stop_request import new_request
-from headrace.deploy.deploy_state import Deployed, paused
-from headrace.deploy.deploy_target import Place
+from headrace.deploy.deploy_state import DeployedJob, pause_triggers
+from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.remote import Run
-from headrace.deploy.state_store import Say
+from headrace.deploy.state_store import Report
 from headrace.errors import DeploymentError
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between two looks: soon at first, then rarely
-CANCELLING = 120.0  # seconds in which a cancelled run has to end
+FIRST_POLL_S, LONGEST_POLL_S = 0.1, 5.0  # the interval between two polls grows
+CANCEL_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class Timeouts:
     """How long a deployment waits, in seconds."""
 
-    drain: float = 300.0  # for a run to stop at its batch's end
-    start: float = 1800.0  # for a new run to be running: a cluster takes minutes
+    drain: float = 300.0  # until runs have stopped between two batches
+    start: float = 1800.0  # until a new run is running: a cluster takes minutes
 
 
-def drain(job: int, key: str, requests: Iterable[str], place: Place, limits: Limits, say: Say) -> None:
-    """Returns when no run of the job goes on. The job must be paused: else another run begins."""
-    going = place.remote.runs(job, active=True)
-    files = list(requests)
-    if not going:  # an earlier command may have been killed after it asked
-        _withdraw(files, place)
+def drain(
+    job_id: int, key: str, request_files: Iterable[str], target: DeployTarget, timeouts: Timeouts, report: Report
+) -> None:
+    """Return when no run of the job is active. Its triggers must be paused, or another run starts."""
+    active = target.remote.list_runs(job_id, active=True)
+    files = list(request_files)
+    if not active:  # an earlier command may have been killed after it wrote its request
+        _delete_requests(files, target)
         return
-    content = new_request(place.user, within=limits.drain + CANCELLING)
-    asked = [place.remote.ask(file, content) for file in files]
-    if asked and all(asked):
-        say(f"job {key}: asked to stop at its batch's end …")
-        if _ended(going, place, limits.drain):
-            _withdraw(files, place)
-            say(f"job {key}: has stopped")
+    content = new_request(target.user, within=timeouts.drain + CANCEL_TIMEOUT_S)
+    written = [target.remote.write_request(file, content) for file in files]
+    if written and all(written):
+        report(f"job {key}: stopping between two batches …")
+        if _wait_for_end(active, target, timeouts.drain):
+            _delete_requests(files, target)
+            report(f"job {key}: stopped")
             return
-        say(f"job {key}: has not stopped within {limits.drain:g} seconds, cancelling …")
+        report(f"job {key}: has not stopped within {timeouts.drain:g} seconds, cancelling …")
     else:
-        say(f"job {key}: cancelling, for it cannot be asked to stop …")
-    for run in going:
-        place.remote.cancel(run.id)
-    if not _ended(going, place, CANCELLING):
+        report(f"job {key}: cannot be asked to stop between two batches, cancelling …")
+    for run in active:
+        target.remote.cancel_run(run.id)
+    if not _wait_for_end(active, target, CANCEL_TIMEOUT_S):
         raise DeploymentError(
-            f"job {key!r}: run {going[0].id} does not end, {CANCELLING:g} seconds after it was cancelled",
-            where=going[0].url or place.remote.name,
-            fix="end it there, and run the same command again: it goes on where this one ended",
+            f"job {key!r}: run {active[0].id} is still active {CANCEL_TIMEOUT_S:g} seconds after it was cancelled",
+            where=active[0].url or target.remote.name,
+            fix="end the run in its workspace, then run the same command again: it resumes where this one stopped",
         )
-    _withdraw(files, place)
+    _delete_requests(files, target)
 
 
-def remove(job: int, key: str, deployed: Deployed | None, place: Place, limits: Limits, say: Say) -> None:
-    """Ends the runs of a job, and deletes it."""
+def delete_job(
+    job_id: int, key: str, deployed: DeployedJob | None, target: DeployTarget, timeouts: Timeouts, report: Report
+) -> None:
+    """Drain the runs of a job and delete it."""
     if deployed is not None:
-        place.remote.reset_job(job, paused(deployed.body))
-        drain(job, key, deployed.requests, place, limits, say)
-    place.remote.delete_job(job)
-    say(f"job {key}: deleted")
+        target.remote.reset_job(job_id, pause_triggers(deployed.body))
+        drain(job_id, key, deployed.request_files, target, timeouts, report)
+    target.remote.delete_job(job_id)
+    report(f"job {key}: deleted")
 
 
-def running(job: int, release: str, known: Collection[int], place: Place, within: float) -> str:
-    """Waits until a new run of the job runs with that release, at two looks; what is wrong when it does not."""
-    before: set[int] = set()
-    for _ in looks(within):
-        runs = [run for run in place.remote.runs(job) if run.id not in known]
+def wait_for_run(job_id: int, release: str, known_runs: Collection[int], target: DeployTarget, timeout: float) -> str:
+    """Wait until a new run uses this release, and return the reason if there is none, otherwise "".
+
+    The run must have succeeded, or must be running at two polls in a row.
+    """
+    running_before: set[int] = set()
+    for _ in polls(timeout):
+        runs = [run for run in target.remote.list_runs(job_id) if run.id not in known_runs]
         failed = next((run for run in runs if not run.is_active and run.result != "SUCCESS"), None)
         if failed is not None:
-            return f"its run {failed.id} ended: {failed.message or failed.result or failed.phase}"
+            return f"run {failed.id} ended: {failed.message or failed.result or failed.phase}"
         if any(not run.is_active for run in runs):
-            return ""  # it had so little to do
-        at_work = {run.id for run in runs if run.phase == "RUNNING" and run.uses(release)}
-        if at_work & before:
+            return ""  # it has succeeded already
+        running = {run.id for run in runs if run.phase == "RUNNING" and run.uses(release)}
+        if running & running_before:
             return ""
-        before = at_work
-    return f"no run of it was running within {within:g} seconds"
+        running_before = running
+    return f"no run was running within {timeout:g} seconds"
 
 
-def looks(within: float) -> Iterator[None]:
-    """A look at once, and more until time is up."""
-    until, pause = time.monotonic() + within, FIRST_PAUSE
+def polls(timeout: float) -> Iterator[None]:
+    """Yield at once and then after growing intervals, for the last time after `timeout` seconds."""
+    deadline, interval = time.monotonic() + timeout, FIRST_POLL_S
     while True:
         yield
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             return
-        time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE)
+        time.sleep(interval)
+        interval = min(interval * 1.5, LONGEST_POLL_S)
 
 
-def _withdraw(requests: Iterable[str], place: Place) -> None:
-    """Delete the requests, so that the job's next run does not take them for its own."""
-    for file in requests:
-        place.remote.withdraw(file)
+def _delete_requests(files: Iterable[str], target: DeployTarget) -> None:
+    """Delete the stop requests. Otherwise they would stop the job's next run."""
+    for file in files:
+        target.remote.delete_request(file)
 
 
-def _ended(runs: list[Run], place: Place, within: float) -> bool:
-    return any(not any(place.remote.run(run.id).is_active for run in runs) for _ in looks(within))
+def _wait_for_end(runs: list[Run], target: DeployTarget, timeout: float) -> bool:
+    return any(not any(target.remote.get_run(run.id).is_active for run in runs) for _ in polls(timeout))

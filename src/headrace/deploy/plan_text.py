@@ -1,4 +1,4 @@
-"""A plan as a reader sees it."""
+"""Render a plan as text."""
 
 from __future__ import annotations
 
@@ -9,57 +9,59 @@ from typing import Any
 from headrace.deploy.plan import Change, JobPlan, Plan
 
 SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
-WIDEST = 72  # of a value
+MAX_VALUE_WIDTH = 72
 
 
-def in_words(plan: Plan) -> Iterator[str]:
-    """The plan, line by line."""
+def render_plan(plan: Plan) -> Iterator[str]:
+    """Yield the lines of the plan."""
     yield f"plan for {plan.environment}: {plan.host}, {plan.root}"
     if plan.unfinished:
         yield f"  unfinished  {plan.unfinished}"
-    if plan.release == plan.before:
-        yield f"  release  {plan.release}, as it is there"
+    if plan.release == plan.deployed_release:
+        yield f"  release  {plan.release}, already deployed"
     else:
-        yield f"  release  {plan.before or 'none'} -> {plan.release}"
+        yield f"  release  {plan.deployed_release or 'none'} -> {plan.release}"
         for wheel in plan.wheels:
             yield f"  wheel    {wheel.path}: {wheel.old or 'none'} -> {wheel.new or 'none'}"
         yield f"  steps    {plan.steps}"
     for job in plan.jobs:
-        yield from _job(job, plan)
+        yield from _render_job(job, plan)
     if plan.is_empty:
         yield "nothing would change"
     else:
         counts = {action: sum(job.action == action for job in plan.jobs) for action in SIGNS}
-        told = [f"{count} to {action}" for action, count in counts.items() if count and action != "unchanged"]
-        yield "jobs: " + ", ".join([*told, f"{counts['unchanged']} unchanged"])
+        changes = [f"{count} to {action}" for action, count in counts.items() if count and action != "unchanged"]
+        yield "jobs: " + ", ".join([*changes, f"{counts['unchanged']} unchanged"])
 
 
-def _job(job: JobPlan, plan: Plan) -> Iterator[str]:
-    notes = []
+def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
+    remarks = []
     if job.adopted:
-        notes.append("made by a deployment that did not come to its end")
+        remarks.append("created by an unfinished deployment")
     if job.stopped:
-        notes.append("stopped by us")
-    yield f"  {SIGNS[job.action]} job {job.key}: {', '.join([job.action, *notes])}"
+        remarks.append("stays stopped")
+    yield f"  {SIGNS[job.action]} job {job.key}: {', '.join([job.action, *remarks])}"
     for change in job.changes:
-        if not _is_release(change, plan):
-            yield f"      {change.path}: {_value(change.old)} -> {_value(change.new)}"
+        if not _is_release_path(change, plan):
+            yield f"      {change.path}: {_render_value(change.old)} -> {_render_value(change.new)}"
     for change in job.drift:
         if change.path == "job":
-            yield "      deleted by hand"
+            yield "      was deleted outside Headrace"
         else:
-            yield f"      changed by hand, and put back: {change.path}: {_value(change.old)} -> {_value(change.new)}"
+            old, new = _render_value(change.old), _render_value(change.new)
+            yield f"      was changed outside Headrace, will be reset: {change.path}: {old} -> {new}"
     if job.restarts:
-        yield "      its run is asked to stop at its batch's end, and starts again with what is new"
+        yield "      its run stops between two batches, then a run with these changes starts"
 
 
-def _is_release(change: Change, plan: Plan) -> bool:
-    """Whether a file of the release before became one of this release: that is told once, above."""
-    return f"/releases/{plan.before}/" in str(change.old) and f"/releases/{plan.release}/" in str(change.new)
+def _is_release_path(change: Change, plan: Plan) -> bool:
+    """Return whether only the release in a path changes, which the plan shows above the jobs."""
+    old, new = f"/releases/{plan.deployed_release}/", f"/releases/{plan.release}/"
+    return old in str(change.old) and new in str(change.new)
 
 
-def _value(value: Any) -> str:
+def _render_value(value: Any) -> str:
     if value is None:
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+    return text if len(text) <= MAX_VALUE_WIDTH else f"{text[: MAX_VALUE_WIDTH - 1]}…"

@@ -1,90 +1,97 @@
-"""Looks at what is there, and plans what a release would change."""
+"""Read the current jobs of an environment and plan what a release would change."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.deploy import upload
-from headrace.deploy.deploy_state import Deployed, State
-from headrace.deploy.deploy_target import Place
-from headrace.deploy.desired_job import TAG, Wanted, wanted_jobs
-from headrace.deploy.plan import Plan, There, make_plan
-from headrace.deploy.remote import Found
+from headrace.deploy import plan_diff, upload
+from headrace.deploy.deploy_state import DeployedJob, State
+from headrace.deploy.deploy_target import DeployTarget
+from headrace.deploy.desired_job import TAG, DesiredJob, desired_jobs
+from headrace.deploy.plan import Plan
+from headrace.deploy.plan_diff import CurrentJob
+from headrace.deploy.remote import RemoteJob
 from headrace.errors import DeploymentError
 from headrace.release.releases import Release
 
 
-def plan(release: Release, place: Place, state: State) -> Plan:
-    """What the release would change in an environment."""
-    upload.require_readable(release, place)
-    wanted = {key: _with_identity(one, state.jobs.get(key), place) for key, one in wanted_jobs(release, place).items()}
-    return make_plan(
-        environment=place.name,
-        host=place.remote.name,
-        root=place.root,
+def plan(release: Release, target: DeployTarget, state: State) -> Plan:
+    """Return what the release would change in an environment."""
+    upload.require_downloadable(release, target)
+    desired = {
+        key: _with_run_as(job, state.jobs.get(key), target) for key, job in desired_jobs(release, target).items()
+    }
+    return plan_diff.compare(
+        environment=target.name,
+        host=target.remote.name,
+        root=target.root,
         state=state,
         manifest=release.manifest,
-        before=upload.manifest(state.release, place) if state.release != release.id else None,
-        wanted=wanted,
-        there={key: _there(job, release, place) for key, job in jobs(place, state, wanted).items()},
+        deployed_manifest=upload.read_manifest(state.release, target) if state.release != release.id else None,
+        desired=desired,
+        current={key: _current_job(job, release, target) for key, job in find_jobs(target, state, desired).items()},
     )
 
 
-def _with_identity(wanted: Wanted, before: Deployed | None, place: Place) -> Wanted:
-    """A job that says no longer who it runs as would go on as before: a person stays, a service gives way to us."""
-    was = before.body.get("run_as") if before else None
-    if not was or "run_as" in wanted.body:
-        return wanted
-    who = was if "user_name" in was else {"user_name": place.user}
-    return replace(wanted, body={**wanted.body, "run_as": who})
+def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: DeployTarget) -> DesiredJob:
+    """Set `run_as` if the release no longer does, because the platform would keep the old value.
+
+    A user stays; a service principal is replaced by the deploying user.
+    """
+    deployed_run_as = deployed.body.get("run_as") if deployed else None
+    if not deployed_run_as or "run_as" in desired.body:
+        return desired
+    run_as = deployed_run_as if "user_name" in deployed_run_as else {"user_name": target.user}
+    return replace(desired, body={**desired.body, "run_as": run_as})
 
 
-def jobs(place: Place, state: State, wanted: dict[str, Wanted] | None = None) -> dict[str, Found]:
-    """The environment's jobs that are there: those of the state, and those that a deployment made and lost."""
-    found = {}
+def find_jobs(target: DeployTarget, state: State, desired: dict[str, DesiredJob] | None = None) -> dict[str, RemoteJob]:
+    """Return the environment's existing jobs: those in the state, and those that unfinished deployments created."""
+    jobs = {}
     for key, deployed in state.jobs.items():
-        job = place.remote.job(deployed.id)
+        job = target.remote.get_job(deployed.id)
         if job is not None:
-            found[key] = _ours(job, key, place)
-    names = {key: {str(one.body["name"])} for key, one in (wanted or {}).items() if key not in found}
+            _require_same_environment(job, target)
+            jobs[key] = job
+    names = {key: {str(job.body["name"])} for key, job in (desired or {}).items() if key not in jobs}
     for key, name in state.intent.creates.items() if state.intent else ():
-        if key not in found:
+        if key not in jobs:
             names.setdefault(key, set()).add(name)
-    for key, possible in names.items():
-        made = _by_tag(key, possible, place)
-        if made is not None:
-            found[key] = made
-    return found
+    for key, possible_names in names.items():
+        tagged = _find_by_tag(key, possible_names, target)
+        if tagged is not None:
+            jobs[key] = tagged
+    return jobs
 
 
-def _ours(job: Found, key: str, place: Place) -> Found:
-    """The job that the state names, unless it is another environment's, which has the same state."""
-    if job.tag.split("/")[1:2] in ([], [place.name]):
-        return job
+def _require_same_environment(job: RemoteJob, target: DeployTarget) -> None:
+    """Raise DeploymentError if a job of the state belongs to another environment, which uses the same state file."""
+    if job.tag.split("/")[1:2] in ([], [target.name]):
+        return
     raise DeploymentError(
-        f"job {job.id} is {job.tag!r}, and not of environment {place.name!r}: the two share a state",
-        where=f"{place.remote.name}: {place.root}",
-        fix="give each target a workspace.root_path of its own",
+        f"job {job.id} has the tag {job.tag!r}, but environment {target.name!r} uses the same state file",
+        where=f"{target.remote.name}: {target.root}",
+        fix="give each target its own workspace.root_path",
     )
 
 
-def _by_tag(key: str, names: set[str], place: Place) -> Found | None:
-    """A job of ours that the state does not know."""
-    tag = place.tag(key)
-    made = [job for name in sorted(names) for job in place.remote.jobs_named(name) if job.tag == tag]
-    if not made:
+def _find_by_tag(key: str, names: set[str], target: DeployTarget) -> RemoteJob | None:
+    """Return the job with this environment's tag that is missing in the state, if there is one."""
+    tag = target.job_tag(key)
+    matches = [job for name in sorted(names) for job in target.remote.list_jobs(name) if job.tag == tag]
+    if not matches:
         return None
-    made.sort(key=lambda job: job.id)
-    home = (made[0].settings.get("deployment") or {}).get("metadata_file_path", "")
-    if home != f"{place.root}/state.json":
+    first = min(matches, key=lambda job: job.id)
+    state_file = (first.settings.get("deployment") or {}).get("metadata_file_path", "")
+    if state_file != f"{target.root}/state.json":
         raise DeploymentError(
-            f"job {key!r} of environment {place.name!r} was deployed from elsewhere: its state is {home}",
-            where=f"{place.remote.name}: job {made[0].id}, tag {TAG}={tag}",
-            fix="give the target one workspace.root_path for all who deploy it",
+            f"job {key!r} of environment {target.name!r} belongs to another deployment, whose state is {state_file}",
+            where=f"{target.remote.name}: job {first.id}, tag {TAG}={tag}",
+            fix="give the target one workspace.root_path for all users who deploy it",
         )
-    return place.remote.job(made[0].id)
+    return target.remote.get_job(first.id)
 
 
-def _there(job: Found, release: Release, place: Place) -> There:
-    going = place.remote.runs(job.id, active=True)
-    return There(job, bool(going), any(not run.uses(release.id) for run in going))
+def _current_job(job: RemoteJob, release: Release, target: DeployTarget) -> CurrentJob:
+    active = target.remote.list_runs(job.id, active=True)
+    return CurrentJob(job, bool(active), any(not run.uses(release.id) for run in active))

@@ -1,46 +1,49 @@
-"""What must be true before a release may go to an environment, whoever asks for it."""
+"""Rules that a deployment must satisfy: production needs commits and service principals, deletions must be named."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from headrace.deploy.deploy_target import Place
+from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.plan import Plan
 from headrace.errors import DeploymentError, Problem
 from headrace.release.releases import Release
 
 
 def require_allowed(
-    plan: Plan, release: Release, place: Place, *, deletes: Collection[str], any_identity: bool
+    plan: Plan, release: Release, target: DeployTarget, *, deletes: Collection[str], any_identity: bool
 ) -> None:
-    """Refuses what would be regretted, all of it at once."""
-    problems = list(_of_production(plan, release, place, any_identity=any_identity))
+    """Raise DeploymentError with all rules that the plan breaks. `deletes` names the jobs that may be deleted."""
+    problems = list(_production_problems(plan, release, target, any_identity=any_identity))
     for job in plan.jobs:
-        if job.takes_away and job.key not in deletes:
-            message = f"job {job.key!r} is no longer in the release: it would be deleted"
-            fix = f"if it is to go: --delete {job.key}; its tables and checkpoints stay"
+        if job.deletes_existing_job and job.key not in deletes:
+            message = f"job {job.key!r} would be deleted: the release does not define it"
+            fix = f"to delete it, pass --delete {job.key}; its tables and checkpoints stay"
             problems.append(Problem(f"{plan.host}: job {job.id}", message, fix))
     if problems:
         raise DeploymentError.of(problems)
 
 
-def is_production(place: Place) -> bool:
-    """Whether the target's mode is production."""
-    return place.target.mode == "production"
+def is_production(target: DeployTarget) -> bool:
+    """Return whether the target's mode is production."""
+    return target.definition.mode == "production"
 
 
-def _of_production(plan: Plan, release: Release, place: Place, *, any_identity: bool) -> Iterator[Problem]:
-    if not is_production(place):
+def _production_problems(
+    plan: Plan, release: Release, target: DeployTarget, *, any_identity: bool
+) -> Iterator[Problem]:
+    if not is_production(target):
         return
     if release.manifest.dirty:
-        message = f"release {release.id} is of a tree with changes that are in no commit"
-        yield Problem(str(release.directory), message, "commit, and build again; production knows where it came from")
+        message = f"release {release.id} was built from a tree with uncommitted changes"
+        fix = "commit the changes and build the release again; its manifest must name the commit"
+        yield Problem(str(release.directory), message, fix)
     for job in plan.jobs:
         run_as = job.body.get("run_as") or {}
         if job.action != "delete" and not any_identity and "service_principal_name" not in run_as:
-            who = run_as.get("user_name") or "whoever deploys it"
+            user = run_as.get("user_name") or "the user who deploys it"
             yield Problem(
-                f"databricks.yml: targets.{place.name}",
-                f"job {job.key!r} would run as {who}, a person",
+                f"databricks.yml: targets.{target.name}",
+                f"job {job.key!r} would run as {user}, not as a service principal",
                 "give the target run_as: {service_principal_name: …}, or pass --any-identity",
             )

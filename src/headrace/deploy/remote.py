@@ -1,4 +1,4 @@
-"""Where releases and jobs go: what a deployment asks of a workspace, or of a directory beside a Spark cluster."""
+"""What deployments need from a Databricks workspace, or from a directory beside a Spark cluster."""
 
 from __future__ import annotations
 
@@ -10,111 +10,111 @@ ACTIVE = frozenset({"BLOCKED", "PENDING", "QUEUED", "RUNNING", "TERMINATING", "W
 
 
 @dataclass(frozen=True)
-class Found:
-    """A job as it is there."""
+class RemoteJob:
+    """A job and its current settings."""
 
     id: int
     settings: dict[str, Any]
 
     @property
     def tag(self) -> str:
-        """Which job of which bundle and environment it is; empty when it is none of ours."""
+        """The tag bundle/environment/job; empty if Headrace did not deploy the job."""
         return str((self.settings.get("tags") or {}).get("headrace", ""))
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a job, as it is there."""
+    """One run of a job."""
 
     id: int
     phase: str  # the platform's life-cycle state
-    result: str = ""  # once it has ended
+    result: str = ""  # empty until the run has ended
     message: str = ""
     began: int = 0  # milliseconds
     ended: int = 0
     url: str = ""
-    paths: tuple[str, ...] = ()  # of releases, that its tasks named at its start
-    tasks: dict[str, int] = field(default_factory=dict)  # the tasks' own runs
+    paths: tuple[str, ...] = ()  # paths in releases that its tasks named when it started
+    tasks: dict[str, int] = field(default_factory=dict)  # task key -> the task's own run
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the run has not ended."""
         return self.phase in ACTIVE
 
     def uses(self, release: str) -> bool:
-        """Whether it runs that release's bytes, or none at all: a notebook's, or those of a query."""
-        return not self.paths or self.names(release)
+        """Return whether the run uses this release, or none, as runs of notebooks and queries do."""
+        return not self.paths or self.references(release)
 
-    def names(self, release: str) -> bool:
-        """Whether it needs the release where it lies."""
+    def references(self, release: str) -> bool:
+        """Return whether the run reads files of this release."""
         return any(f"/releases/{release}/" in path for path in self.paths)
 
 
 class Remote(Protocol):
-    """One workspace, or one directory of a cluster."""
+    """A Databricks workspace, or the directory of a Spark cluster."""
 
     name: str
-    largest: int | None  # bytes of a file that can be read back; None for any
+    max_file_size: int | None  # bytes that `read_file` can return; None for no limit
 
     def user(self) -> str:
-        """Who the calls are made as."""
+        """Return the user name that the calls are made with."""
 
-    def read(self, path: str) -> bytes | None:
-        """A file's bytes; None when it is not there."""
+    def read_file(self, path: str) -> bytes | None:
+        """Return the content of a file, or None if it does not exist."""
 
-    def write(self, path: str, content: bytes) -> None:
-        """Writes a whole file, over what is there; the directory must be there."""
+    def write_file(self, path: str, content: bytes) -> None:
+        """Write or replace a file; its directory must exist."""
 
-    def write_new(self, path: str, content: bytes) -> bool:
-        """Writes a file that is not there yet; False when it is."""
+    def create_file(self, path: str, content: bytes) -> bool:
+        """Create a file and return True, or return False if it exists."""
 
     def make_directory(self, path: str) -> None:
-        """Makes the directory and those above it, where they are not there."""
+        """Create a directory and its parents if they do not exist."""
 
-    def names(self, path: str) -> list[str]:
-        """The names in a directory; none when it is not there."""
+    def list_directory(self, path: str) -> list[str]:
+        """Return the names in a directory; none if it does not exist."""
 
     def delete(self, path: str) -> None:
-        """Deletes a file, or a directory with all in it; it may be gone already."""
+        """Delete a file, or a directory with its content, if it exists."""
 
-    def let_read(self, directory: str, who: dict[str, str]) -> None:
-        """Lets somebody read a directory."""
+    def grant_read(self, directory: str, principal: dict[str, str]) -> None:
+        """Let a principal read a directory."""
 
-    def job(self, number: int) -> Found | None:
-        """A job; None when it is gone."""
+    def get_job(self, job_id: int) -> RemoteJob | None:
+        """Return a job, or None if it was deleted."""
 
-    def jobs_named(self, name: str) -> list[Found]:
-        """The jobs of that name."""
+    def list_jobs(self, name: str) -> list[RemoteJob]:
+        """Return the jobs with this name."""
 
     def create_job(self, body: dict[str, Any]) -> int:
-        """Makes a job; the same tag is never made twice."""
+        """Create a job and return its id; a second call with the same tag does not create a second job."""
 
-    def reset_job(self, number: int, body: dict[str, Any]) -> None:
-        """Replaces all that a job says."""
+    def reset_job(self, job_id: int, body: dict[str, Any]) -> None:
+        """Replace all settings of a job."""
 
-    def delete_job(self, number: int) -> None:
-        """Deletes a job; it may be gone already."""
+    def delete_job(self, job_id: int) -> None:
+        """Delete a job if it exists."""
 
-    def grant(self, number: int, grants: Sequence[dict[str, str]]) -> None:
-        """Gives these permissions on a job and no others; the owner keeps it."""
+    def set_permissions(self, job_id: int, grants: Sequence[dict[str, str]]) -> None:
+        """Replace the permissions on a job; the owner stays."""
 
-    def runs(self, job: int, *, active: bool = False) -> list[Run]:
-        """The latest runs of a job, or those that have not ended; the newest first."""
+    def list_runs(self, job_id: int, *, active: bool = False) -> list[Run]:
+        """Return the latest runs of a job, or only the active ones; the newest first."""
 
-    def start(self, job: int, token: str) -> int:
-        """Starts a run; the same token never starts two."""
+    def start_run(self, job_id: int, token: str) -> int:
+        """Start a run and return its id; a second call with the same token does not start a second run."""
 
-    def run(self, number: int) -> Run:
-        """One run."""
+    def get_run(self, run_id: int) -> Run:
+        """Return a run."""
 
-    def cancel(self, run: int) -> None:
-        """Asks a run to end; it may have ended."""
+    def cancel_run(self, run_id: int) -> None:
+        """Cancel a run if it is active; do not wait for its end."""
 
-    def output(self, run: Run) -> str:
-        """What the run's tasks have said."""
+    def read_output(self, run: Run) -> str:
+        """Return the output of the run's tasks."""
 
-    def ask(self, path: str, content: bytes) -> bool:
-        """Leaves a request beside checkpoints; False when this is no place that can be written to."""
+    def write_request(self, path: str, content: bytes) -> bool:
+        """Write a stop request beside the checkpoints; return False if this path cannot be written."""
 
-    def withdraw(self, path: str) -> None:
-        """Delete a request; it may be gone already."""
+    def delete_request(self, path: str) -> None:
+        """Delete a stop request if it exists."""

@@ -1,4 +1,4 @@
-"""Calls of a Databricks workspace, its errors as ours: the only module of deployments that knows databricks.sdk."""
+"""Call the REST API of a Databricks workspace. The only module of deployments that imports databricks.sdk."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from headrace.errors import DeploymentError, SetupError, one_line
 if TYPE_CHECKING:
     from databricks.sdk.core import ApiClient
 
-PATIENCE = 20  # seconds for a call and its repetitions; the SDK's own are 300
-AGAIN = "run the same command again: it goes on where this one ended"
+RETRY_TIMEOUT_S = 20  # for a call and its retries; the SDK's default is 300
+REPEAT = "run the same command again: it resumes where this one stopped"
 
 
-class ThereError(Exception):
-    """What was to be new is there already."""
+class ExistsError(Exception):
+    """An object that a call was to create exists already."""
 
 
-class UnsureError(Exception):
-    """Nobody knows whether the call was carried out."""
+class UnknownOutcomeError(Exception):
+    """A call was not answered, so that it may or may not have taken effect."""
 
     def __init__(self, call: tuple[str, str], error: Exception) -> None:
         self.call = call
         super().__init__(one_line(error))
 
 
-class Calls:
-    """The calls of one user."""
+class WorkspaceApi:
+    """The REST API of one workspace, called as one user."""
 
     def __init__(self, host: str, profile: str = "") -> None:
-        self.patience = PATIENCE
-        self._client, self.host = _client(host, profile, PATIENCE)
-        # What must not happen twice is not repeated: the SDK begins again only before this is over.
+        self.retry_timeout = RETRY_TIMEOUT_S
+        self._client, self.host = _client(host, profile, RETRY_TIMEOUT_S)
+        # For calls that must not be repeated: the SDK retries only while less than this time has passed.
         self._client_once, _ = _client(host, profile, 1)
 
-    def do(
+    def call(
         self,
         method: str,
         path: str,
@@ -48,9 +48,13 @@ class Calls:
         body: dict[str, Any] | None = None,
         data: bytes | None = None,
         once: bool = False,
-        **otherwise: Any,
+        **defaults: Any,
     ) -> Any:
-        """One call; `missing` is the answer when the thing is not there, `once` that it is not repeated."""
+        """Make one call and return its answer.
+
+        With `missing=VALUE`, return the value if the object does not exist. With `once`, do not retry the call: raise
+        ExistsError if the object exists, and UnknownOutcomeError if there is no answer.
+        """
         with _without_services():
             from databricks.sdk import errors
             from databricks.sdk.errors.base import DatabricksError
@@ -61,71 +65,71 @@ class Calls:
             return client.do(method, path, query=query, body=body, data=data)
         except (errors.AlreadyExists, errors.ResourceAlreadyExists) as error:
             if once:
-                raise ThereError from error
-            raise self._refused(*call, error, "move away what is there") from error
+                raise ExistsError from error
+            raise self._rejected(*call, error, "move the existing object away") from error
         except errors.NotFound as error:
-            if "missing" in otherwise:
-                return otherwise["missing"]
-            raise self._refused(*call, error) from error
+            if "missing" in defaults:
+                return defaults["missing"]
+            raise self._rejected(*call, error) from error
         except (errors.Unauthenticated, errors.PermissionDenied) as error:
-            raise self._refused(
-                *call, error, "log in as somebody who may: `databricks auth login`, or DATABRICKS_TOKEN"
-            ) from error
-        except OSError as error:  # the platform's own errors are of that kind too
+            fix = "log in as a user who has the permission: `databricks auth login`, or set DATABRICKS_TOKEN"
+            raise self._rejected(*call, error, fix) from error
+        except OSError as error:  # the SDK's own errors are subclasses of OSError too
             busy = (errors.TooManyRequests, errors.InternalError, errors.TemporarilyUnavailable)
             if isinstance(error, DatabricksError) and not isinstance(error, busy):
-                raise self._refused(*call, error, f"mend what it names, and {AGAIN}") from error
+                raise self._rejected(*call, error, f"correct what the message names, then {REPEAT}") from error
             if once:
-                raise UnsureError(call, error) from error
-            raise self.silent(*call, error) from error
+                raise UnknownOutcomeError(call, error) from error
+            raise self.no_answer(*call, error) from error
 
-    def _refused(self, method: str, path: str, error: Exception, fix: str = AGAIN) -> DeploymentError:
+    def _rejected(self, method: str, path: str, error: Exception, fix: str = REPEAT) -> DeploymentError:
         return DeploymentError(f"the workspace refuses {method} {path}: {one_line(error)}", where=self.host, fix=fix)
 
-    def silent(self, method: str, path: str, error: Exception) -> DeploymentError:
+    def no_answer(self, method: str, path: str, error: Exception) -> DeploymentError:
+        """Return the error for a call that was not answered within the retry timeout."""
         return DeploymentError(
-            f"the workspace does not answer {method} {path}, tried for {self.patience} seconds: {one_line(error)}",
+            f"the workspace does not answer {method} {path} within {self.retry_timeout} seconds: {one_line(error)}",
             where=self.host,
-            fix=f"see that it can be reached, and {AGAIN}",
+            fix=f"check that it can be reached, then {REPEAT}",
         )
 
 
 @contextmanager
 def _without_services() -> Iterator[None]:
-    """Imports of the SDK's core alone: its package first imports all services of the platform, 0.5 s (0.156)."""
+    """Let imports of the SDK's core skip its package's __init__, which imports all services: 0.5 s (SDK 0.156)."""
     name = "databricks.sdk"
-    found = None if name in sys.modules else find_spec(name)
-    if found is None:
+    spec = None if name in sys.modules else find_spec(name)
+    if spec is None:
         yield
         return
     package = ModuleType(name)
-    package.__path__ = list(found.submodule_search_locations or ())
+    package.__path__ = list(spec.submodule_search_locations or ())
     sys.modules[name] = package
     try:
         yield
     finally:
-        del sys.modules[name]  # whoever wants the whole of it imports it as ever
+        del sys.modules[name]  # so that others still import the whole package
 
 
-def _client(host: str, profile: str, patience: int) -> tuple[ApiClient, str]:
-    """A client, and the host that it calls."""
+def _client(host: str, profile: str, retry_timeout: int) -> tuple[ApiClient, str]:
+    """Return a client and the host that it calls."""
     try:
         with _without_services():
             from databricks.sdk.core import ApiClient, Config
     except ModuleNotFoundError:
         raise SetupError("databricks-sdk is not installed", fix="pip install 'headrace[deploy]'") from None
-    given = {"host": host, "profile": profile}
+    options = {"host": host, "profile": profile}
     try:
         config = Config(
-            http_timeout_seconds=min(PATIENCE, 10),
-            retry_timeout_seconds=patience,
+            http_timeout_seconds=min(RETRY_TIMEOUT_S, 10),
+            retry_timeout_seconds=retry_timeout,
             product="headrace",
-            **{key: value for key, value in given.items() if value},  # type: ignore[arg-type]
+            **{key: value for key, value in options.items() if value},  # type: ignore[arg-type]
         )
         return ApiClient(config), str(config.host)
     except ValueError as error:
         raise SetupError(
             f"there is no login for the workspace: {one_line(error)}",
             where=host,
-            fix="log in with `databricks auth login`, or give DATABRICKS_HOST and DATABRICKS_TOKEN",
+            fix="log in with `databricks auth login`, or set DATABRICKS_HOST and DATABRICKS_TOKEN",
         ) from error

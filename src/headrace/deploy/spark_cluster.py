@@ -1,7 +1,7 @@
-"""A directory beside a plain Spark cluster: releases and jobs are files, runs are processes here.
+"""A directory beside a plain Spark cluster: releases and jobs are files, runs are processes on this machine.
 
-There is no scheduler: a continuous job is started by its deployment, and goes on until it is stopped or fails, and
-schedules are not kept. Who may read what is the file system's business.
+There is no scheduler. A deployment starts the run of a continuous job, which lasts until it is stopped or fails;
+schedules have no effect. The permissions of the file system decide who may read what.
 """
 
 from __future__ import annotations
@@ -22,212 +22,225 @@ from pathlib import Path
 from typing import Any
 
 from headrace.deploy import submitted_run
-from headrace.deploy.deploy_state import runs_by_itself
-from headrace.deploy.remote import Found, Run
+from headrace.deploy.deploy_state import has_active_continuous_trigger
+from headrace.deploy.remote import RemoteJob, Run
 from headrace.errors import DeploymentError, one_line
 from headrace.liveness import is_locked
 
-RUNS = 25  # the latest, that are told
+MAX_RUNS = 25  # that `list_runs` returns
 
 
 class Cluster:
-    """One such directory."""
+    """The directory of one Spark cluster."""
 
-    largest: int | None = None
+    max_file_size: int | None = None
 
     def __init__(self, directory: Path) -> None:
         self.name = str(directory)
         self._jobs, self._runs = directory / ".jobs", directory / ".runs"
         try:
-            for place in (self._jobs, self._runs):
-                place.mkdir(parents=True, exist_ok=True)
+            for subdirectory in (self._jobs, self._runs):
+                subdirectory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            fix = "make it writable, or name another under engine: {releases: …}"
-            raise DeploymentError(f"cannot write to it: {one_line(error)}", where=self.name, fix=fix) from error
+            fix = "make it writable, or name another directory: engine: {releases: DIRECTORY}"
+            message = f"cannot write to the directory for releases: {one_line(error)}"
+            raise DeploymentError(message, where=self.name, fix=fix) from error
 
     def user(self) -> str:
-        """The user of this machine."""
+        """Return the user name on this machine."""
         return getpass.getuser()
 
     # ── Files ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, path: str) -> bytes | None:
-        """A file's bytes; None when it is not there."""
+    def read_file(self, path: str) -> bytes | None:
+        """Return the content of a file, or None if it does not exist."""
         with suppress(FileNotFoundError):
             return Path(path).read_bytes()
         return None
 
-    def write(self, path: str, content: bytes) -> None:
-        """Writes a whole file, over what is there."""
-        _beside(Path(path), content).replace(path)
+    def write_file(self, path: str, content: bytes) -> None:
+        """Write or replace a file atomically."""
+        _write_temporary(Path(path), content).replace(path)
 
-    def write_new(self, path: str, content: bytes) -> bool:
-        """Writes a file that is not there yet; False when it is."""
-        beside = _beside(Path(path), content)
+    def create_file(self, path: str, content: bytes) -> bool:
+        """Create a file atomically and return True, or return False if it exists."""
+        temporary = _write_temporary(Path(path), content)
         try:
-            os.link(beside, path)
+            os.link(temporary, path)
         except FileExistsError:
             return False
         finally:
-            beside.unlink()
+            temporary.unlink()
         return True
 
     def make_directory(self, path: str) -> None:
-        """Makes the directory and those above it, where they are not there."""
+        """Create a directory and its parents if they do not exist."""
         Path(path).mkdir(parents=True, exist_ok=True)
 
-    def names(self, path: str) -> list[str]:
-        """The names in a directory; none when it is not there."""
-        return sorted(one.name for one in Path(path).iterdir()) if Path(path).is_dir() else []
+    def list_directory(self, path: str) -> list[str]:
+        """Return the names in a directory; none if it does not exist."""
+        return sorted(file.name for file in Path(path).iterdir()) if Path(path).is_dir() else []
 
     def delete(self, path: str) -> None:
-        """Deletes a file, or a directory with all in it; it may be gone already."""
+        """Delete a file, or a directory with its content, if it exists."""
         if Path(path).is_dir():
             shutil.rmtree(path)
         else:
             Path(path).unlink(missing_ok=True)
 
-    def let_read(self, directory: str, who: dict[str, str]) -> None:
-        """Nothing: the file system says who may read."""
+    def grant_read(self, directory: str, principal: dict[str, str]) -> None:
+        """Do nothing: the permissions of the file system apply."""
 
-    def ask(self, path: str, content: bytes) -> bool:
-        """Leaves a request beside checkpoints on this machine's disk."""
+    def write_request(self, path: str, content: bytes) -> bool:
+        """Write a stop request beside checkpoints on this machine; return False if this path cannot be written."""
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)  # the run may be so young that it has written nothing
-            self.write(path, content)
+            Path(path).parent.mkdir(parents=True, exist_ok=True)  # a new run may not have written anything yet
+            self.write_file(path, content)
         except OSError:
             return False
         return True
 
-    def withdraw(self, path: str) -> None:
-        """Delete a request; it may be gone already."""
+    def delete_request(self, path: str) -> None:
+        """Delete a stop request if it exists."""
         Path(path).unlink(missing_ok=True)
 
     # ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def job(self, number: int) -> Found | None:
-        """A job; None when it is gone."""
-        written = self.read(str(self._jobs / f"{number}.json"))
-        return None if written is None else Found(number, json.loads(written))
+    def get_job(self, job_id: int) -> RemoteJob | None:
+        """Return a job, or None if it was deleted."""
+        content = self.read_file(self._job_file(job_id))
+        return None if content is None else RemoteJob(job_id, json.loads(content))
 
-    def jobs_named(self, name: str) -> list[Found]:
-        """The jobs of that name."""
-        found = [self.job(int(file.stem)) for file in self._jobs.glob("[0-9]*.json")]
-        return [job for job in found if job is not None and job.settings["name"] == name]
+    def list_jobs(self, name: str) -> list[RemoteJob]:
+        """Return the jobs with this name."""
+        jobs = [self.get_job(job_id) for job_id in self._job_ids()]
+        return [job for job in jobs if job is not None and job.settings["name"] == name]
 
     def create_job(self, body: dict[str, Any]) -> int:
-        """Makes a job; the same tag is never made twice."""
+        """Create a job and return its id; a second call with the same tag does not create a second job."""
         tag = body["tags"]["headrace"]
-        made = next((job for job in self.jobs_named(body["name"]) if job.tag == tag), None)
-        number = made.id if made else 1 + max((int(file.stem) for file in self._jobs.glob("[0-9]*.json")), default=0)
-        while made is None and not self.write_new(str(self._jobs / f"{number}.json"), _text(body)):
-            number += 1
-        self._keep(number, body)
-        return number
+        existing = next((job for job in self.list_jobs(body["name"]) if job.tag == tag), None)
+        job_id = existing.id if existing else 1 + max(self._job_ids(), default=0)
+        while existing is None and not self.create_file(self._job_file(job_id), _to_json(body)):
+            job_id += 1
+        self._start_continuous_job(job_id, body)
+        return job_id
 
-    def reset_job(self, number: int, body: dict[str, Any]) -> None:
-        """Replaces all that a job says."""
-        self.write(str(self._jobs / f"{number}.json"), _text(body))
-        self._keep(number, body)
+    def reset_job(self, job_id: int, body: dict[str, Any]) -> None:
+        """Replace all settings of a job."""
+        self.write_file(self._job_file(job_id), _to_json(body))
+        self._start_continuous_job(job_id, body)
 
-    def delete_job(self, number: int) -> None:
-        """Deletes a job; it may be gone already."""
-        self.delete(str(self._jobs / f"{number}.json"))
+    def delete_job(self, job_id: int) -> None:
+        """Delete a job if it exists."""
+        self.delete(self._job_file(job_id))
 
-    def grant(self, number: int, grants: Sequence[dict[str, str]]) -> None:
-        """Nothing: the file system says who may do what."""
+    def set_permissions(self, job_id: int, grants: Sequence[dict[str, str]]) -> None:
+        """Do nothing: the permissions of the file system apply."""
 
-    def _keep(self, number: int, body: dict[str, Any]) -> None:
-        """A continuous job that is not paused has its run."""
-        if runs_by_itself(body) and not self.runs(number, active=True):
-            self.start(number, uuid.uuid4().hex)
+    def _job_file(self, job_id: int) -> str:
+        return str(self._jobs / f"{job_id}.json")
+
+    def _job_ids(self) -> list[int]:
+        return [int(file.stem) for file in self._jobs.glob("[0-9]*.json")]
+
+    def _start_continuous_job(self, job_id: int, body: dict[str, Any]) -> None:
+        """Start a run of a continuous job, unless the job is paused or has a run."""
+        if has_active_continuous_trigger(body) and not self.list_runs(job_id, active=True):
+            self.start_run(job_id, uuid.uuid4().hex)
 
     # ── Runs ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def runs(self, job: int, *, active: bool = False) -> list[Run]:
-        """The latest runs of a job, or those that have not ended; the newest first."""
-        numbers = sorted((int(place.name) for place in self._runs.glob("[0-9]*")), reverse=True)
-        own = [number for number in numbers if self._order(number).get("job") == job][:RUNS]
-        found = [self.run(number) for number in own]
-        return [run for run in found if run.is_active] if active else found
+    def list_runs(self, job_id: int, *, active: bool = False) -> list[Run]:
+        """Return the latest runs of a job, or only the active ones; the newest first."""
+        newest_first = sorted(self._run_ids(), reverse=True)
+        run_ids = [run_id for run_id in newest_first if self._read_submission(run_id).get("job") == job_id]
+        runs = [self.get_run(run_id) for run_id in run_ids[:MAX_RUNS]]
+        return [run for run in runs if run.is_active] if active else runs
 
-    def run(self, number: int) -> Run:
-        """One run."""
-        order, place = self._order(number), self._runs / str(number)
-        written = self.read(str(place / submitted_run.RESULT))
-        result = json.loads(written) if written else {}
-        alive = not result and is_locked(place / submitted_run.ALIVE)
+    def get_run(self, run_id: int) -> Run:
+        """Return a run."""
+        submission, directory = self._read_submission(run_id), self._runs / str(run_id)
+        content = self.read_file(str(directory / submitted_run.RESULT))
+        result = json.loads(content) if content else {}
+        is_alive = not result and is_locked(directory / submitted_run.ALIVE)
         if result:
             phase, message = "TERMINATED", result["message"]
-        elif alive or time.time() - order["began"] < submitted_run.BEGINNING:
-            phase, message = ("RUNNING", "") if alive else ("PENDING", "")
+        elif is_alive or time.time() - submission["began"] < submitted_run.START_TIMEOUT_S:
+            phase, message = ("RUNNING", "") if is_alive else ("PENDING", "")
         else:
-            phase, message = "INTERNAL_ERROR", f"its process on {order['host']} is gone"
+            phase, message = "INTERNAL_ERROR", f"its process on {submission['host']} died"
         return Run(
-            id=number,
+            id=run_id,
             phase=phase,
             result=result.get("result", ""),
             message=message,
-            began=int(order["began"] * 1000),
+            began=int(submission["began"] * 1000),
             ended=int(result.get("ended", 0) * 1000),
-            url=str(place),
-            paths=tuple(order["wheels"]),
-            tasks=dict.fromkeys((task["task_key"] for task in order["tasks"]), number),
+            url=str(directory),
+            paths=tuple(submission["wheels"]),
+            tasks=dict.fromkeys((task["task_key"] for task in submission["tasks"]), run_id),
         )
 
-    def start(self, job: int, token: str) -> int:
-        """Starts a run; the same token never starts two."""
-        found = self.job(job)
-        if found is None:
-            raise DeploymentError(f"job {job} is not there", where=self.name, fix="deploy it again")
-        for run in self.runs(job):
-            if self._order(run.id)["token"] == token:
+    def start_run(self, job_id: int, token: str) -> int:
+        """Start a run and return its id; a second call with the same token does not start a second run."""
+        job = self.get_job(job_id)
+        if job is None:
+            raise DeploymentError(f"job {job_id} does not exist", where=self.name, fix="deploy it again")
+        for run in self.list_runs(job_id):
+            if self._read_submission(run.id)["token"] == token:
                 return run.id
-        number = 1 + max((int(place.name) for place in self._runs.glob("[0-9]*")), default=0)
-        place = self._runs / str(number)
-        place.mkdir()
-        tasks = [task for task in found.settings["tasks"] if "python_wheel_task" in task]
-        wheels = sorted({one["whl"] for task in tasks for one in task.get("libraries", []) if "whl" in one})
-        order = {"job": job, "token": token, "began": time.time(), "tasks": tasks, "wheels": wheels}
-        order["host"] = socket.gethostname()
-        self.write(str(place / submitted_run.ORDER), _text(order))
-        with (place / submitted_run.LOG).open("wb") as log:
+        run_id = 1 + max(self._run_ids(), default=0)
+        directory = self._runs / str(run_id)
+        directory.mkdir()
+        tasks = [task for task in job.settings["tasks"] if "python_wheel_task" in task]
+        libraries = [library for task in tasks for library in task.get("libraries", [])]
+        wheels = sorted({library["whl"] for library in libraries if "whl" in library})
+        submission = {"job": job_id, "token": token, "began": time.time(), "tasks": tasks, "wheels": wheels}
+        submission["host"] = socket.gethostname()
+        self.write_file(str(directory / submitted_run.SUBMISSION), _to_json(submission))
+        with (directory / submitted_run.LOG).open("wb") as log:
             subprocess.Popen(
-                [sys.executable, "-P", submitted_run.__file__, str(place)],
+                [sys.executable, "-P", submitted_run.__file__, str(directory)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd=place,
-                start_new_session=True,  # it goes on when this process has ended
+                cwd=directory,
+                start_new_session=True,  # the run outlives this process and its terminal
             )
-        return number
+        return run_id
 
-    def cancel(self, run: int) -> None:
-        """Asks a run to end, which it does at its batch's end."""
-        order = self._order(run)
-        if not self.run(run).is_active:
+    def cancel_run(self, run_id: int) -> None:
+        """Send SIGTERM to an active run, which then stops between two batches."""
+        submission = self._read_submission(run_id)
+        if not self.get_run(run_id).is_active:
             return
-        if order["host"] != socket.gethostname():
+        if submission["host"] != socket.gethostname():
             raise DeploymentError(
-                f"run {run} is a process of {order['host']}", where=self.name, fix="run the same command there"
+                f"run {run_id} is a process on {submission['host']}",
+                where=self.name,
+                fix="run the same command on that machine",
             )
         with suppress(ProcessLookupError, ValueError):
-            os.kill(int((self._runs / str(run) / submitted_run.ALIVE).read_text()), signal.SIGTERM)
+            os.kill(int((self._runs / str(run_id) / submitted_run.ALIVE).read_text()), signal.SIGTERM)
 
-    def output(self, run: Run) -> str:
-        """What the run's tasks have said."""
+    def read_output(self, run: Run) -> str:
+        """Return the output of the run's tasks."""
         return (self._runs / str(run.id) / submitted_run.LOG).read_text(errors="replace")
 
-    def _order(self, number: int) -> dict[str, Any]:
-        written = self.read(str(self._runs / str(number) / submitted_run.ORDER))
-        return json.loads(written) if written else {}
+    def _run_ids(self) -> list[int]:
+        return [int(directory.name) for directory in self._runs.glob("[0-9]*")]
+
+    def _read_submission(self, run_id: int) -> dict[str, Any]:
+        content = self.read_file(str(self._runs / str(run_id) / submitted_run.SUBMISSION))
+        return json.loads(content) if content else {}
 
 
-def _beside(path: Path, content: bytes) -> Path:
-    beside = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
-    beside.write_bytes(content)
-    return beside
+def _write_temporary(path: Path, content: bytes) -> Path:
+    temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    temporary.write_bytes(content)
+    return temporary
 
 
-def _text(value: Any) -> bytes:
+def _to_json(value: Any) -> bytes:
     return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

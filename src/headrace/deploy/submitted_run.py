@@ -1,6 +1,7 @@
-"""A run on this machine, for a plain Spark cluster: the tasks of a job, called from the wheels of its release.
+"""Run the tasks of a job on this machine, for a plain Spark cluster, with the wheels of its release.
 
-Started as a file, with its directory as argument. Nothing of Headrace is imported here: what runs is the release's.
+This file is executed as a script; its argument is the directory of the run. It imports nothing of Headrace, because
+the tasks use the Headrace of the release.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-ORDER, RESULT, ALIVE, LOG = "order.json", "result.json", "alive", "log.txt"
-BEGINNING = 30.0  # seconds in which a run must have taken its lock
-LOOK = 0.1
+SUBMISSION, RESULT, ALIVE, LOG = "order.json", "result.json", "alive", "log.txt"
+START_TIMEOUT_S = 30.0  # until a new run must have locked its file ALIVE
+POLL_INTERVAL_S = 0.1
 CALL = """
 import sys
 from importlib.metadata import distribution
@@ -29,67 +30,70 @@ points[0].load()()
 """
 
 
-def main(place: Path) -> None:
-    """Runs the tasks, each when those that it depends on have ended well, and leaves a result."""
-    held = (place / ALIVE).open("w")
-    fcntl.flock(held, fcntl.LOCK_EX)
-    print(os.getpid(), file=held, flush=True)
-    order = json.loads((place / ORDER).read_text())
-    environment = _environment(place, order["wheels"])
-    tasks = {task["task_key"]: task for task in order["tasks"]}
-    going: dict[str, subprocess.Popen[bytes]] = {}
-    codes: dict[str, int] = {}
-    ending: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, frame: ending.append(number))
-    told = False
-    while len(codes) < len(tasks):
-        for key, process in list(going.items()):
+def main(directory: Path) -> None:
+    """Run each task once the tasks that it depends on have succeeded, and write the result.
+
+    After a failed task or SIGTERM, start no more tasks and terminate the others.
+    """
+    alive = (directory / ALIVE).open("w")
+    fcntl.flock(alive, fcntl.LOCK_EX)
+    print(os.getpid(), file=alive, flush=True)
+    submission = json.loads((directory / SUBMISSION).read_text())
+    environment = _environment(directory, submission["wheels"])
+    tasks = {task["task_key"]: task for task in submission["tasks"]}
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    exit_codes: dict[str, int] = {}
+    signals: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
+    is_terminating = False
+    while len(exit_codes) < len(tasks):
+        for key, process in list(processes.items()):
             if process.poll() is not None:
-                codes[key] = going.pop(key).returncode
-        failed = ending or any(codes.values())
+                exit_codes[key] = processes.pop(key).returncode
+        is_ending = signals or any(exit_codes.values())
         for key, task in tasks.items():
-            needed = [one["task_key"] for one in task.get("depends_on", [])]
-            if key in going or key in codes:
+            dependencies = [dependency["task_key"] for dependency in task.get("depends_on", [])]
+            if key in processes or key in exit_codes:
                 continue
-            if failed:
-                codes[key] = 0  # it does not begin any more
-            elif all(codes.get(one) == 0 for one in needed):
-                going[key] = _call(task["python_wheel_task"], environment)
-        if failed and not told:
-            told = True
-            for process in going.values():
-                process.terminate()  # which a run takes for: stop at the batch's end
-        time.sleep(LOOK)
-    broken = sorted(key for key, code in codes.items() if code)
-    result = "CANCELED" if ending and not broken else "FAILED" if broken else "SUCCESS"
-    message = f"task {broken[0]} ended with code {codes[broken[0]]}" if broken else ""
-    _write(place / RESULT, {"result": result, "message": message, "ended": time.time()})
+            if is_ending:
+                exit_codes[key] = 0  # skipped
+            elif all(exit_codes.get(dependency) == 0 for dependency in dependencies):
+                processes[key] = _start_task(task["python_wheel_task"], environment)
+        if is_ending and not is_terminating:
+            is_terminating = True
+            for process in processes.values():
+                process.terminate()  # a run of Headrace then stops between two batches
+        time.sleep(POLL_INTERVAL_S)
+    failed = sorted(key for key, code in exit_codes.items() if code)
+    result = "CANCELED" if signals and not failed else "FAILED" if failed else "SUCCESS"
+    message = f"task {failed[0]} ended with exit code {exit_codes[failed[0]]}" if failed else ""
+    _write_json(directory / RESULT, {"result": result, "message": message, "ended": time.time()})
 
 
-def _environment(place: Path, wheels: list[str]) -> dict[str, str]:
-    """The wheels before all else, for this machine's Python and for the cluster's."""
-    site, files = place / "site", []
+def _environment(directory: Path, wheels: list[str]) -> dict[str, str]:
+    """Return environment variables that put the wheels first on the Python path, here and on the cluster."""
+    site, archives = directory / "site", []
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as opened:
             opened.extractall(site)
-        shipped = place / f"{Path(wheel).stem}.zip"
-        shipped.symlink_to(wheel)
-        files.append(str(shipped))
+        archive = directory / f"{Path(wheel).stem}.zip"
+        archive.symlink_to(wheel)
+        archives.append(str(archive))
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    submit = f"--py-files {','.join(files)} pyspark-shell" if files else "pyspark-shell"
+    submit = f"--py-files {','.join(archives)} pyspark-shell" if archives else "pyspark-shell"
     return {**os.environ, "PYTHONPATH": path, "PYSPARK_SUBMIT_ARGS": submit, "PYTHONUNBUFFERED": "1"}
 
 
-def _call(task: dict[str, Any], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start_task(task: dict[str, Any], environment: dict[str, str]) -> subprocess.Popen[bytes]:
     named = [f"--{name}={value}" for name, value in (task.get("named_parameters") or {}).items()]
     arguments = [task["package_name"], task["entry_point"], *named, *(task.get("parameters") or [])]
     return subprocess.Popen([sys.executable, "-P", "-c", CALL, *arguments], env=environment)
 
 
-def _write(file: Path, told: dict[str, Any]) -> None:
-    beside = file.with_suffix(".new")
-    beside.write_text(json.dumps(told))
-    beside.replace(file)
+def _write_json(file: Path, value: dict[str, Any]) -> None:
+    temporary = file.with_suffix(".new")
+    temporary.write_text(json.dumps(value))
+    temporary.replace(file)
 
 
 if __name__ == "__main__":

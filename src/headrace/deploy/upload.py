@@ -1,4 +1,4 @@
-"""Carries a release's bytes to where its jobs read them, and back; each is held against the manifest."""
+"""Copy releases to and from an environment, and verify their files against the manifest."""
 
 from __future__ import annotations
 
@@ -8,91 +8,91 @@ import tempfile
 from collections.abc import Set
 from pathlib import Path, PurePosixPath
 
-from headrace.deploy.deploy_target import Place
-from headrace.deploy.state_store import Say
+from headrace.deploy.deploy_target import DeployTarget
+from headrace.deploy.state_store import Report
 from headrace.errors import DataError, DeploymentError
 from headrace.release import releases
 from headrace.release.releases import MANIFEST, Manifest, Release
 
 
-def put(release: Release, place: Place, say: Say) -> None:
-    """Lays the release down. The manifest comes last: with it, all is there and was read back."""
-    remote, directory = place.remote, place.release(release.id)
-    if remote.read(f"{directory}/{MANIFEST}") is not None:
+def upload_release(release: Release, target: DeployTarget, report: Report) -> None:
+    """Upload the release. The manifest comes last: a release with a manifest is complete and was verified."""
+    remote, directory = target.remote, target.release_path(release.id)
+    if remote.read_file(f"{directory}/{MANIFEST}") is not None:
         return
     files = sorted(release.manifest.files)
-    say(f"release {release.id}: uploading {len(files)} files …")
+    report(f"release {release.id}: uploading {len(files)} files …")
     for parent in sorted({str(PurePosixPath(directory, path).parent) for path in files}):
         remote.make_directory(parent)
     for path in files:
-        remote.write(f"{directory}/{path}", (release.directory / path).read_bytes())
+        remote.write_file(f"{directory}/{path}", (release.directory / path).read_bytes())
     for path in files:
-        if _sha256(remote.read(f"{directory}/{path}")) != release.manifest.files[path]:
+        if _sha256(remote.read_file(f"{directory}/{path}")) != release.manifest.files[path]:
             raise DeploymentError(
-                f"release {release.id}: {path} is not what was uploaded",
+                f"release {release.id}: {path} differs from the file that was uploaded",
                 where=f"{remote.name}: {directory}",
-                fix="run the same command again; if it stays so, see who writes there",
+                fix="run the same command again; if the error remains, find out who else writes to this directory",
             )
-    remote.write(f"{directory}/{MANIFEST}", release.manifest.text().encode())
+    remote.write_file(f"{directory}/{MANIFEST}", release.manifest.to_json().encode())
 
 
-def require_readable(release: Release, place: Place) -> None:
-    """Refuses files that could be laid down and not be read back."""
-    largest = place.remote.largest
-    if largest is None:
+def require_downloadable(release: Release, target: DeployTarget) -> None:
+    """Raise DeploymentError for a file that could be uploaded but is too large to be read back."""
+    limit = target.remote.max_file_size
+    if limit is None:
         return
     for path in sorted(release.manifest.files):
         size = (release.directory / path).stat().st_size
-        if size > largest:
+        if size > limit:
             raise DeploymentError(
-                f"release {release.id}: {path} has {size:,} bytes, and a workspace gives back {largest:,} at most",
+                f"release {release.id}: {path} has {size:,} bytes; a workspace can export at most {limit:,}",
                 where=str(release.directory),
-                fix="keep it in a volume, and name it there under the job's libraries",
+                fix="move the file to a volume, and list its path there under the job's libraries",
             )
 
 
-def manifest(release: str, place: Place) -> Manifest | None:
-    """What a release that was laid down holds; None when it is not there to its end."""
-    found = place.remote.read(f"{place.release(release)}/{MANIFEST}") if release else None
-    return None if found is None else Manifest.of(found.decode())
+def read_manifest(release: str, target: DeployTarget) -> Manifest | None:
+    """Return the manifest of an uploaded release, or None if the release is missing or incomplete."""
+    content = target.remote.read_file(f"{target.release_path(release)}/{MANIFEST}") if release else None
+    return None if content is None else Manifest.from_json(content.decode())
 
 
-def fetch(release: str, place: Place, root: Path, say: Say) -> Release:
-    """The release, byte for byte: from this machine where it is whole, else from where it was laid down."""
-    beside = root / "dist" / "releases"
-    here = next((one for one in releases.releases(root) if one.id == release), None)
-    if here is not None and not releases.verify(here):
-        return here
-    told = manifest(release, place)
-    if told is None:
+def fetch_release(release: str, target: DeployTarget, root: Path, report: Report) -> Release:
+    """Return the local release if its files are intact; otherwise download it from the environment."""
+    parent = root / "dist" / "releases"
+    local = next((candidate for candidate in releases.list_releases(root) if candidate.id == release), None)
+    if local is not None and not releases.verify(local):
+        return local
+    manifest = read_manifest(release, target)
+    if manifest is None:
         raise DataError(
-            f"release {release} is no longer in environment {place.name!r}",
-            where=f"{place.remote.name}: {place.release(release)}",
-            fix="build it again from its commit (`headrace history` names it), and deploy that",
+            f"release {release} is no longer in environment {target.name!r}",
+            where=f"{target.remote.name}: {target.release_path(release)}",
+            fix="check out its commit (see `headrace history`), build it again and deploy that",
         )
-    say(f"release {release}: fetching {len(told.files)} files from {place.name} …")
-    beside.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=beside) as temporary:
-        fetched = Release(Path(temporary) / release, told)
-        for path in told.files:
-            content = place.remote.read(f"{place.release(release)}/{path}")
+    report(f"release {release}: downloading {len(manifest.files)} files from {target.name} …")
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=parent) as temporary:
+        fetched = Release(Path(temporary) / release, manifest)
+        for path in manifest.files:
+            content = target.remote.read_file(f"{target.release_path(release)}/{path}")
             file = fetched.directory / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content or b"")
-        (fetched.directory / MANIFEST).write_text(told.text())
-        releases.require_whole(fetched)
-        if here is not None:
-            shutil.rmtree(here.directory)
-        fetched.directory.rename(beside / release)
-    return Release(beside / release, told)
+        (fetched.directory / MANIFEST).write_text(manifest.to_json())
+        releases.require_intact(fetched)
+        if local is not None:
+            shutil.rmtree(local.directory)
+        fetched.directory.rename(parent / release)
+    return Release(parent / release, manifest)
 
 
-def prune(place: Place, releases: Set[str]) -> list[str]:
-    """Deletes those releases; which these were."""
+def delete_releases(target: DeployTarget, releases: Set[str]) -> list[str]:
+    """Delete these releases and return their ids."""
     for release in sorted(releases):
-        # Without its manifest a release is not there: what is half deleted is never taken for whole.
-        place.remote.delete(f"{place.release(release)}/{MANIFEST}")
-        place.remote.delete(place.release(release))
+        # The manifest is deleted first, so that a partly deleted release does not count as complete.
+        target.remote.delete(f"{target.release_path(release)}/{MANIFEST}")
+        target.remote.delete(target.release_path(release))
     return sorted(releases)
 
 

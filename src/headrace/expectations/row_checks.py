@@ -1,12 +1,17 @@
-"""Turn the rules of `expect` into columns that are true for rows that fail."""
+"""Turn the rules of `expect` into checks: columns that are true for rows that fail.
+
+A check looks at one row, or compares the rows of one batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.models import Rule
+from headrace.config.kinds.expectation import EXPECTATIONS, Rule
 from headrace.errors import ConfigurationError, Problem, one_line
 from headrace.graph.resolve import resolve
 from headrace.spark.spark_errors import configuration_errors
@@ -26,16 +31,26 @@ class RowCheck:
 
 
 @dataclass(frozen=True)
+class BatchCheck:
+    """A check that compares the rows of a batch. Of equal rows, the first in the given order passes."""
+
+    name: str
+    failed: Callable[[Sequence[Column]], Column]
+    on_fail: str = "quarantine"
+
+
+@dataclass(frozen=True)
 class ExpectationKind:
-    """A kind of rule, by the functions that take its value in `expect`."""
+    """A kind of rule, by functions of its value in `expect`; either `row_failed` or `batch_failed` is given."""
 
     names: Callable[[Any], list[str]]  # one for each check
-    failed: Callable[[Any], list[Column]]  # in the same order
-    columns: Callable[[Any], Iterable[str]] = tuple  # that the rows must have
+    columns: Callable[[Any], Iterable[str]]  # that the rows must have
+    row_failed: Callable[[Any], list[Column]] | None = None
+    batch_failed: Callable[[Any, Sequence[Column]], Column] | None = None
 
 
 def row_checks(rules: Iterable[Rule]) -> list[RowCheck]:
-    """Return the checks that the rules ask for."""
+    """Return the checks of single rows that the rules ask for."""
     from pyspark.sql import functions as F
 
     # Only not_null fails on null: coalesce turns an unknown result into "passed".
@@ -43,7 +58,19 @@ def row_checks(rules: Iterable[Rule]) -> list[RowCheck]:
         RowCheck(name, F.coalesce(failed, F.lit(False)), rule.on_fail)
         for rule in rules
         for kind, value in _kinds_of(rule)
-        for name, failed in zip(kind.names(value), kind.failed(value), strict=True)
+        if kind.row_failed is not None
+        for name, failed in zip(kind.names(value), kind.row_failed(value), strict=True)
+    ]
+
+
+def batch_checks(rules: Iterable[Rule]) -> list[BatchCheck]:
+    """Return the checks of whole batches that the rules ask for."""
+    return [
+        BatchCheck(name, partial(kind.batch_failed, value), rule.on_fail)
+        for rule in rules
+        for kind, value in _kinds_of(rule)
+        if kind.batch_failed is not None
+        for name in kind.names(value)
     ]
 
 
@@ -78,10 +105,10 @@ def require_compatible_values(frame: DataFrame, rules: Iterable[Rule]) -> None:
 
 
 def _kinds_of(rule: Rule) -> Iterator[tuple[ExpectationKind, Any]]:
-    for name, kind in EXPECTATIONS.items():
+    for name in EXPECTATIONS:
         value = getattr(rule, name)
         if value is not None:
-            yield kind, value
+            yield IMPLEMENTATIONS[name], value
 
 
 def _is_null(columns: Iterable[str]) -> list[Column]:
@@ -122,20 +149,30 @@ def _does_not_pass(path: str) -> list[Column]:
     return [~passed]
 
 
+def _is_copy(columns: Sequence[str], order: Sequence[Column]) -> Column:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    keys = [F.col(column) for column in columns]
+    has_null = reduce(or_, [key.isNull() for key in keys])
+    return ~has_null & (F.row_number().over(Window.partitionBy(*keys).orderBy(*order)) > 1)
+
+
 def _named(prefix: str) -> Callable[[Iterable[str]], list[str]]:
     return lambda columns: [f"{prefix} {column}" for column in columns]
 
 
-EXPECTATIONS: dict[str, ExpectationKind] = {
-    "not_null": ExpectationKind(_named("not_null"), _is_null, tuple),
+IMPLEMENTATIONS: dict[str, ExpectationKind] = {
+    "not_null": ExpectationKind(_named("not_null"), tuple, _is_null),
     "between": ExpectationKind(
         lambda limits: [f"between {column} {low} and {high}" for column, (low, high) in limits.items()],
-        _is_outside,
         tuple,
+        _is_outside,
     ),
-    "one_of": ExpectationKind(_named("one_of"), _is_not_in, tuple),
-    "matches": ExpectationKind(_named("matches"), _does_not_match, tuple),
-    "rule": ExpectationKind(lambda path: [f"rule {path.rpartition(':')[2]}"], _does_not_pass, lambda path: ()),
+    "one_of": ExpectationKind(_named("one_of"), tuple, _is_not_in),
+    "matches": ExpectationKind(_named("matches"), tuple, _does_not_match),
+    "rule": ExpectationKind(lambda path: [f"rule {path.rpartition(':')[2]}"], lambda path: (), _does_not_pass),
+    "unique": ExpectationKind(lambda columns: [f"unique {', '.join(columns)}"], tuple, batch_failed=_is_copy),
 }
 
 

@@ -7,11 +7,14 @@ failed checks, the raw record and its position. Bad rows keep no event time, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from headrace.config.models import Read, Rule, Step, milliseconds
 from headrace.expectations.row_checks import (
     RowCheck,
+    batch_checks,
     check_names,
     require_compatible_values,
     row_checks,
@@ -28,6 +31,7 @@ RAW, POSITION, MALFORMED = "_headrace_raw", "_headrace_position", "_headrace_mal
 SOURCE_COLUMNS = (RAW, POSITION, MALFORMED)
 VERDICT = "_headrace"
 BAD_ROW_KEY = "_headrace_unique"
+BATCH_CHECK = "_headrace_check_"
 
 
 def check_source_rows(frame: DataFrame, read: Read) -> DataFrame:
@@ -65,9 +69,23 @@ def check_result_rows(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     require_columns(frame, "expect", rule_columns(rules))
     with configuration_errors("expect"):
         raw = F.to_json(F.struct(*map(quote_name, frame.columns)))
-        return _add_verdict(
-            frame, row_checks(rules), raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False)
-        )
+        checks = row_checks(rules)
+        checked = frame
+        for number, check in enumerate(batch_checks(rules)):
+            # Good rows first: a bad row must not be the copy that stays. Then any order that a repetition has as well.
+            failed = check.failed([reduce(or_, map(_keeps_out, checks), F.lit(False)), raw])
+            column = f"{BATCH_CHECK}{number}"
+            checked = checked.withColumn(column, failed)
+            checks = [*checks, RowCheck(check.name, F.col(column), check.on_fail)]
+        checked = _add_verdict(checked, checks, raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
+        return checked.select(*map(quote_name, frame.columns), VERDICT)
+
+
+def _keeps_out(check: RowCheck) -> Column:
+    """Return the column that is true for rows that the check keeps out of the table."""
+    from pyspark.sql import functions as F
+
+    return F.lit(False) if check.on_fail == "warn" else check.failed
 
 
 def is_bad() -> Column:
@@ -127,7 +145,7 @@ def _add_verdict(
     failed, bad = malformed, malformed
     for check in (check for check in checks if check.on_fail != "stop"):
         failed = failed | check.failed
-        bad = bad if check.on_fail == "warn" else bad | check.failed
+        bad = bad | _keeps_out(check)
     verdict = F.struct(
         bad.alias("bad"),
         failed_names("quarantine", if_malformed=F.array(F.lit("malformed"))).alias("quarantined"),

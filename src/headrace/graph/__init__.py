@@ -1,1 +1,1 @@
-"""The steps of a bundle: their order, and the Python functions that they name. Nothing here imports Spark."""
+"""The order of a bundle's steps, and the Python functions that they name. Nothing here imports Spark."""

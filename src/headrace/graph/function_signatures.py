@@ -1,131 +1,149 @@
-"""What a function takes, by its source or by itself: inputs before the star, settings after it."""
+"""Read a function's parameters from its source or by inspection, and compare them with a step.
+
+Parameters before the '*' are inputs, those after it are settings. A positional-only parameter takes the one stream.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.config.locations import closest_match
+from headrace.config.locations import closest_match, closest_name
 from headrace.config.models import Step
 
-DURATION = re.compile(r"\bDuration\b")
-SPAN = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")  # as the built-in gold has it
+DURATION_TYPE = re.compile(r"\bDuration\b")
+# The same as in the built-in gold transforms.
+DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Names of parameters, each with whether it must be given."""
+    """A function's parameters. Inputs and settings are names, each with whether it is required."""
 
     stream: str | None  # the positional-only parameter that takes the one streaming input
     inputs: dict[str, bool]
     settings: dict[str, bool]
-    others: bool = False  # **dimensions
-    surplus: tuple[str, ...] = ()  # further positional-only parameters: no name of an input can reach them
-    durations: frozenset[str] = frozenset()  # settings whose type is called Duration
+    accepts_any_input: bool = False  # **dimensions
+    unreachable: tuple[
+        str, ...
+    ] = ()  # required positional-only parameters after `stream`: no input can be bound to them
+    durations: frozenset[str] = frozenset()  # settings annotated as Duration
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The names of all parameters without which it cannot be called."""
+        """The names of all required parameters."""
         stream = () if self.stream is None else (self.stream,)
-        named = (name for name, needed in (*self.inputs.items(), *self.settings.items()) if needed)
-        return (*stream, *self.surplus, *named)
+        named = (name for name, is_required in (*self.inputs.items(), *self.settings.items()) if is_required)
+        return (*stream, *self.unreachable, *named)
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One way in which a step does not fit a function: the key it concerns, what is wrong, how to mend it."""
+    """A difference between a step and a function's parameters: the key of the step, a message and a fix."""
 
     path: tuple[str, ...]
     message: str
     fix: str
 
 
-def of_source(function: ast.FunctionDef) -> Parameters:
-    """The parameters of a function that is only read, never imported."""
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    required = len(positional) - len(given.defaults)
-    needs = {argument.arg: at < required for at, argument in enumerate(positional)}
-    stream = given.posonlyargs[0].arg if given.posonlyargs else None
+def parameters_in_source(function: ast.FunctionDef) -> Parameters:
+    """Return the parameters of a parsed function, without importing it."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    required = len(positional) - len(arguments.defaults)
+    is_required = {argument.arg: index < required for index, argument in enumerate(positional)}
+    keywords = arguments.kwonlyargs
     return Parameters(
-        stream,
-        {argument.arg: needs[argument.arg] for argument in given.args},
-        {argument.arg: default is None for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)},
-        given.kwarg is not None,
-        tuple(argument.arg for argument in given.posonlyargs[1:] if needs[argument.arg]),
-        frozenset(a.arg for a in given.kwonlyargs if a.annotation and DURATION.search(ast.unparse(a.annotation))),
+        stream=arguments.posonlyargs[0].arg if arguments.posonlyargs else None,
+        inputs={argument.arg: is_required[argument.arg] for argument in arguments.args},
+        settings={key.arg: default is None for key, default in zip(keywords, arguments.kw_defaults, strict=True)},
+        accepts_any_input=arguments.kwarg is not None,
+        unreachable=tuple(argument.arg for argument in arguments.posonlyargs[1:] if is_required[argument.arg]),
+        durations=frozenset(
+            key.arg for key in keywords if key.annotation and DURATION_TYPE.search(ast.unparse(key.annotation))
+        ),
     )
 
 
-def of_function(function: Callable[..., Any]) -> Parameters:
-    """The parameters of a function that is there."""
+def parameters_of(function: Callable[..., Any]) -> Parameters:
+    """Return the parameters of an imported function."""
     stream: str | None = None
     inputs: dict[str, bool] = {}
     settings: dict[str, bool] = {}
-    others = False
-    surplus: list[str] = []
+    accepts_any_input = False
+    unreachable: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
-        required = parameter.default is parameter.empty
+        is_required = parameter.default is parameter.empty
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            surplus += [parameter.name] if stream is not None and required else []
+            unreachable += [parameter.name] if stream is not None and is_required else []
             stream = stream or parameter.name
         elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            inputs[parameter.name] = required
+            inputs[parameter.name] = is_required
         elif parameter.kind is parameter.KEYWORD_ONLY:
-            settings[parameter.name] = required
+            settings[parameter.name] = is_required
         elif parameter.kind is parameter.VAR_KEYWORD:
-            others = True
-    return Parameters(stream, inputs, settings, others, tuple(surplus))
+            accepts_any_input = True
+    return Parameters(stream, inputs, settings, accepts_any_input, tuple(unreachable))
 
 
-def mismatches(takes: Parameters, step: Step) -> Iterator[Mismatch]:
-    """What keeps a step from calling a function of these parameters."""
+def find_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
+    """Yield the reasons why a step's transform cannot have these parameters."""
     inputs = list(step.reads)
-    if takes.stream is not None:
+    if parameters.stream is not None:
         streams = [name for name in inputs if not step.reads[name].static]
         if len(streams) != 1:
-            message = f"'{takes.stream}' takes the one streaming input, but there are {len(streams)}"
-            yield Mismatch(("reads",), message, "read the others with static: true, or take another transform")
+            message = f"'{parameters.stream}' takes the only streaming input, but the step has {len(streams)}"
+            yield Mismatch(("reads",), message, "read the others with static: true, or use another transform")
         inputs = [name for name in inputs if name not in streams[:1]]
-    for name in takes.surplus:
-        message = f"nothing can be given to '{name}': only one parameter before the '/' takes a stream"
+    for name in parameters.unreachable:
+        message = f"no input can be passed to '{name}': only one parameter before the '/' takes a stream"
         yield Mismatch(("transform",), message, "write the '/' after the first parameter")
-    yield from _inputs(takes, inputs)
-    yield from _settings(takes, step)
+    yield from _input_mismatches(parameters, inputs)
+    yield from _setting_mismatches(parameters, step)
 
 
-def _inputs(takes: Parameters, inputs: list[str]) -> Iterator[Mismatch]:
+def _input_mismatches(parameters: Parameters, inputs: list[str]) -> Iterator[Mismatch]:
+    misspelled: set[str] = set()
     for name in inputs:
-        if name in takes.settings:
+        if name in parameters.settings:
             fix = "give the input another name"
             yield Mismatch(("reads", name), f"input '{name}' has the name of a setting", fix)
-        elif name not in takes.inputs and not takes.others:
-            missing = [other for other in takes.inputs if other not in inputs]
-            fix = closest_match(name, missing, "take it out, or add a parameter before the '*'")
+        elif name not in parameters.inputs and not parameters.accepts_any_input:
+            unused = [other for other in parameters.inputs if other not in inputs]
+            misspelled |= _intended(name, unused)
+            fix = closest_match(name, unused, "remove it, or add a parameter before the '*'")
             yield Mismatch(("reads", name), f"the transform has no input '{name}'", fix)
-    for name, required in takes.inputs.items():
-        if required and name not in inputs:
+    for name, is_required in parameters.inputs.items():
+        if is_required and name not in inputs and name not in misspelled:
             fix = f"add it: reads: {{{name}: …}}"
             yield Mismatch(("reads",), f"the transform's input '{name}' is not read", fix)
 
 
-def _settings(takes: Parameters, step: Step) -> Iterator[Mismatch]:
-    for name in step.with_:
-        if name in takes.inputs or name == takes.stream:
-            fix = "inputs stand under reads; a setting must stand after the '*'"
+def _setting_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
+    misspelled: set[str] = set()
+    for name, value in step.with_.items():
+        if name in parameters.inputs or name == parameters.stream:
+            fix = "write inputs under reads; a parameter after the '*' is a setting"
             yield Mismatch(("with", name), f"'{name}' is an input of the transform, not a setting", fix)
-        elif name in takes.durations and step.with_[name] is not None and not SPAN.fullmatch(str(step.with_[name])):
+        elif name in parameters.durations and value is not None and not DURATION.fullmatch(str(value)):
             fix = "write numbers and units, like '5 minutes'"
-            yield Mismatch(("with", name), f"setting '{name}': {step.with_[name]!r} is not a duration", fix)
-        elif name not in takes.settings:
-            missing = [other for other in takes.settings if other not in step.with_]
-            fix = closest_match(name, missing, "take it out, or add a parameter after the '*'")
+            yield Mismatch(("with", name), f"setting '{name}': {value!r} is not a duration", fix)
+        elif name not in parameters.settings:
+            unused = [other for other in parameters.settings if other not in step.with_]
+            misspelled |= _intended(name, unused)
+            fix = closest_match(name, unused, "remove it, or add a parameter after the '*'")
             yield Mismatch(("with", name), f"the transform has no setting '{name}'", fix)
-    for name, required in takes.settings.items():
-        if required and name not in step.with_:
+    for name, is_required in parameters.settings.items():
+        if is_required and name not in step.with_ and name not in misspelled:
             fix = f"add it: with: {{{name}: …}}"
             yield Mismatch(("with",), f"the transform's setting '{name}' is missing", fix)
+
+
+def _intended(name: str, unused: Collection[str]) -> set[str]:
+    """Return the parameter that an unknown name was probably meant to be: it is misspelled, not missing."""
+    intended = closest_name(name, unused)
+    return set() if intended is None else {intended}

@@ -11,36 +11,40 @@ from headrace.errors import ConfigurationError
 
 
 def pipeline_steps(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
-    """The steps of a pipeline, each after those whose tables it reads; otherwise as in the file."""
-    steps, lines = find_pipeline(bundle, pipeline).steps.values(), bundle.locations_of(pipeline)
-    return tuple(step for _, step in _sort((lines, step) for step in steps))
+    """Return the steps of a pipeline in the order of the file, but each after the steps whose tables it reads."""
+    steps, locations = find_pipeline(bundle, pipeline).steps.values(), bundle.locations_of(pipeline)
+    return tuple(step for _, step in _sort((locations, step) for step in steps))
 
 
 def all_steps(bundle: Bundle) -> list[tuple[KeyLocations, Step]]:
-    """The steps of all pipelines, each after those whose tables it reads, with the lines of its file."""
+    """Return the steps of all pipelines, each after those whose tables it reads, with the locations of its file."""
     return _sort(bundle.located_steps())
 
 
-def _sort(located: Iterable[tuple[KeyLocations, Step]]) -> list[tuple[KeyLocations, Step]]:
-    waiting, done = list(located), []
+def _sort(located_steps: Iterable[tuple[KeyLocations, Step]]) -> list[tuple[KeyLocations, Step]]:
+    waiting, ordered = list(located_steps), []
     while waiting:
-        # Without a cycle, which loading has ruled out, there is always one whose inputs are done.
-        to_come = {table for _, step in waiting for table in _tables_written(step)}
-        ready = next(one for one in waiting if not to_come & {*_tables_read(one[1])} - {*_tables_written(one[1])})
-        done.append(ready)
+        # Loading has ruled out cycles, so there is always a step that reads no table of the other waiting steps.
+        pending = {table for _, step in waiting for table in _tables_written(step)}
+        ready = next(
+            (locations, step)
+            for locations, step in waiting
+            if not pending & {*_tables_read(step)} - {*_tables_written(step)}
+        )
+        ordered.append(ready)
         waiting.remove(ready)
-    return done
+    return ordered
 
 
 def find_pipeline(bundle: Bundle, name: str) -> Pipeline:
-    """The pipeline of that name, or the nearest one as the fix."""
+    """Return the pipeline of that name. Raise ConfigurationError if there is none."""
     if name not in bundle.pipelines:
         raise ConfigurationError(f"there is no pipeline '{name}'", fix=closest_match(name, bundle.pipelines))
     return bundle.pipelines[name]
 
 
 def upstream_steps(step: Step, among: Iterable[Step]) -> tuple[str, ...]:
-    """The names of the other steps whose tables a step reads."""
+    """Return the names of the other steps whose tables a step reads."""
     return tuple(
         other.name
         for other in among
@@ -49,7 +53,7 @@ def upstream_steps(step: Step, among: Iterable[Step]) -> tuple[str, ...]:
 
 
 def tables_read(bundle: Bundle) -> set[str]:
-    """The names of all tables that some step of the bundle reads."""
+    """Return the names of all tables that the steps of a bundle read."""
     return {table for _, step in bundle.located_steps() for table in _tables_read(step)}
 
 

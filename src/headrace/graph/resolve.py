@@ -1,4 +1,4 @@
-"""The steps of a bundle as a graph: their order, and the functions that they name."""
+"""Import the objects that steps name, and bind inputs and settings to a transform's parameters."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ from typing import Any
 
 from headrace.config.models import Step
 from headrace.errors import ConfigurationError, Problem
-from headrace.graph.function_signatures import mismatches, of_function
-
-# ── Without importing ─────────────────────────────────────────────────────────────────────────────────
-
-
-# ── With importing ────────────────────────────────────────────────────────────────────────────────────
+from headrace.graph.function_signatures import find_mismatches, parameters_of
 
 
 def resolve(path: str) -> Any:
-    """Imports what `module:name` names."""
+    """Import the object that `module:name` names. Raise ConfigurationError if that fails."""
     module, _, name = path.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
@@ -32,7 +27,7 @@ def resolve(path: str) -> Any:
             raise _import_failed(module, error) from error
         fix = "correct the import path, or install the package"
         raise ConfigurationError(f"there is no module '{module}'", fix=fix) from error
-    except Exception as error:  # a module of the user's may raise anything
+    except Exception as error:  # user code may raise anything while it is imported
         raise _import_failed(module, error) from error
 
 
@@ -44,16 +39,21 @@ def _import_failed(module: str, error: Exception) -> ConfigurationError:
 def bind_arguments(
     step: Step, function: Callable[..., Any], inputs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What to call a step's transform with: its inputs by name, and the settings of `with`."""
+    """Return the positional and keyword arguments for a step's transform: its inputs, and the settings in `with`.
+
+    Raise ConfigurationError if they do not match the function's parameters.
+    """
     if not callable(function):
-        fix = "name a function"
-        raise ConfigurationError(f"step '{step.name}': {step.transform} is not a function", fix=fix)
-    takes = of_function(function)
-    wrong = list(mismatches(takes, step))
-    if wrong:
-        raise ConfigurationError.of(Problem("", f"step '{step.name}': {one.message}", one.fix) for one in wrong)
-    left = dict(inputs)
+        message = f"step '{step.name}': {step.transform} is not a function"
+        raise ConfigurationError(message, fix="write the import path of a function")
+    parameters = parameters_of(function)
+    mismatches = list(find_mismatches(parameters, step))
+    if mismatches:
+        raise ConfigurationError.of(
+            Problem("", f"step '{step.name}': {mismatch.message}", mismatch.fix) for mismatch in mismatches
+        )
+    named = dict(inputs)
     positional: list[Any] = []
-    if takes.stream is not None:
-        positional.append(left.pop(next(name for name in inputs if not step.reads[name].static)))
-    return tuple(positional), {**left, **step.with_}
+    if parameters.stream is not None:
+        positional.append(named.pop(next(name for name in inputs if not step.reads[name].static)))
+    return tuple(positional), {**named, **step.with_}

@@ -7,74 +7,74 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.config.environment_files import environment_names
-from headrace.config.load import Reading, in_order, read_bundle
+from headrace.config.load import BundleDraft, read_bundle, sort_problems
 from headrace.config.locations import KeyLocations
 from headrace.config.models import Bundle, Rule, Step
 from headrace.errors import ConfigurationError, Problem
-from headrace.graph.function_signatures import mismatches, of_source
-from headrace.graph.static_imports import Missing, Unchecked, find
+from headrace.graph.function_signatures import find_mismatches, parameters_in_source
+from headrace.graph.static_imports import Missing, Unchecked, find_definition
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What the files alone show: what they say, what is wrong with them, what was not looked at."""
+    """A bundle's files, all their problems, and what could not be checked."""
 
-    reading: Reading
+    bundle: BundleDraft
     problems: tuple[Problem, ...]
-    notes: tuple[str, ...]
+    unchecked: tuple[str, ...]
 
 
 def check_files(root: Path, environment: str | None = None, values: Mapping[str, str] | None = None) -> CheckResult:
-    """Every mistake of the bundle, for one environment or, without its required values, for all of them."""
+    """Return all problems of a bundle for one environment, or for all of them without their required values."""
     names = [environment] if environment else environment_names(root)
-    reading = read_bundle(root, names, values, lenient=environment is None)
-    said = list(check_functions(root, reading.located_steps()))
-    problems = in_order([*reading.problems, *(one for one in said if isinstance(one, Problem))])
-    return CheckResult(reading, tuple(problems), tuple(note for note in said if isinstance(note, str)))
+    bundle = read_bundle(root, names, values, lenient=environment is None)
+    results = list(check_functions(root, bundle.located_steps()))
+    problems = sort_problems([*bundle.problems, *(result for result in results if isinstance(result, Problem))])
+    return CheckResult(bundle, tuple(problems), tuple(result for result in results if isinstance(result, str)))
 
 
 def require_functions(bundle: Bundle) -> None:
-    """Raises the functions and schemas that are not there, and the inputs and settings that do not fit them."""
-    said = check_functions(Path(bundle.root), bundle.located_steps())
-    if wrong := [one for one in said if isinstance(one, Problem)]:
-        raise ConfigurationError.of(wrong)
+    """Raise ConfigurationError if functions or schemas are missing, or do not match the steps that name them."""
+    results = check_functions(Path(bundle.root), bundle.located_steps())
+    if problems := [result for result in results if isinstance(result, Problem)]:
+        raise ConfigurationError.of(problems)
 
 
 def check_functions(root: Path, steps: Iterable[tuple[KeyLocations, Step]]) -> Iterator[Problem | str]:
-    """What is wrong with the functions that steps name, and as text what could not be checked."""
+    """Yield a Problem for what is missing or does not match its step, and text for what cannot be checked."""
     source = root / "src"
-    for lines, step in steps:
+    for locations, step in steps:
         if step.transform is not None:
-            yield from _check_transform(lines, step, source)
-        for path, named in _import_paths(step):
-            found = find(named, source)
-            where = lines.where("steps", step.name, *path)
-            if isinstance(found, Missing):
-                yield Problem(where, f"step '{step.name}', {path[-1]}: {found.message}", found.fix)
+            yield from _check_transform(locations, step, source)
+        for path, import_path in _import_paths(step):
+            definition = find_definition(import_path, source)
+            where = locations.where("steps", step.name, *path)
+            if isinstance(definition, Missing):
+                yield Problem(where, f"step '{step.name}', {path[-1]}: {definition.message}", definition.fix)
             elif path[-1] != "rule":
                 continue
-            elif isinstance(found, Unchecked):
-                yield f"{where}: step '{step.name}': rule '{named}' is unchecked, as {found.why}"
-            elif wanted := of_source(found).required:
-                message = f"step '{step.name}', rule: '{named}' wants '{wanted[0]}', but a rule takes nothing"
-                yield Problem(where, message, "name the columns in the rule: F.col('…')")
+            elif isinstance(definition, Unchecked):
+                yield f"{where}: step '{step.name}': rule '{import_path}' is unchecked, as {definition.reason}"
+            elif required := parameters_in_source(definition).required:
+                message = f"rule '{import_path}' requires '{required[0]}', but a rule is called without arguments"
+                yield Problem(where, f"step '{step.name}': {message}", "name the columns in the rule: F.col('…')")
 
 
-def _check_transform(lines: KeyLocations, step: Step, source: Path) -> Iterator[Problem | str]:
-    where = lines.where("steps", step.name, "transform")
-    found = find(str(step.transform), source)
-    if isinstance(found, Missing):
-        yield Problem(where, f"step '{step.name}', transform: {found.message}", found.fix)
-    elif isinstance(found, Unchecked):
-        yield f"{where}: step '{step.name}': inputs and settings are unchecked, as {found.why}"
+def _check_transform(locations: KeyLocations, step: Step, source: Path) -> Iterator[Problem | str]:
+    where = locations.where("steps", step.name, "transform")
+    definition = find_definition(str(step.transform), source)
+    if isinstance(definition, Missing):
+        yield Problem(where, f"step '{step.name}', transform: {definition.message}", definition.fix)
+    elif isinstance(definition, Unchecked):
+        yield f"{where}: step '{step.name}': inputs and settings are unchecked, as {definition.reason}"
     else:
-        for wrong in mismatches(of_source(found), step):
-            place = lines.where("steps", step.name, *wrong.path)
-            yield Problem(place, f"step '{step.name}': {wrong.message}", wrong.fix)
+        for mismatch in find_mismatches(parameters_in_source(definition), step):
+            mismatch_where = locations.where("steps", step.name, *mismatch.path)
+            yield Problem(mismatch_where, f"step '{step.name}': {mismatch.message}", mismatch.fix)
 
 
 def _import_paths(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The schemas and rules that a step names by import path."""
+    """Yield the key path and the import path of each schema and rule of a step."""
     for name, read in step.reads.items():
         if read.schema_path is not None:
             yield ("reads", name, "schema"), read.schema_path
@@ -83,6 +83,6 @@ def _import_paths(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
 
 
 def _rule_paths(rules: tuple[Rule, ...], path: tuple[str, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    for at, rule in enumerate(rules):
+    for index, rule in enumerate(rules):
         if rule.rule is not None:
-            yield (*path, at, "rule"), rule.rule
+            yield (*path, index, "rule"), rule.rule

@@ -1,1 +1,1 @@
-"""Look at pipelines, tables and the machine without changing them."""
+"""Inspect pipelines, tables and the machine without changing them."""

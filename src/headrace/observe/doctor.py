@@ -1,4 +1,4 @@
-"""Looks at a machine before a run does: each finding is good, or says how to mend it."""
+"""Check what a run needs of the machine. Each finding is ok, or has a fix."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from headrace.config.models import DatabricksEngine, Environment, LocalEngine, l
 from headrace.errors import SetupError
 from headrace.spark import jars, java
 
-PYTHON = (3, 11)
-ROOM = 1 << 30
-WORKSPACE = (
+MIN_PYTHON = (3, 11)
+MIN_FREE_BYTES = 1 << 30
+WORKSPACE_VARIABLES = (
     "DATABRICKS_HOST",
     "DATABRICKS_TOKEN",
     "DATABRICKS_CLIENT_ID",
@@ -32,7 +32,7 @@ WORKSPACE = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the answer; `fix` is empty when there is nothing to mend."""
+    """The result of one check; `fix` is empty if it is ok."""
 
     name: str
     ok: bool
@@ -41,19 +41,20 @@ class Finding:
 
 
 def examine(environment: Environment | None) -> tuple[Finding, ...]:
-    """Everything that a run in this environment needs of the machine; without one, of a local run."""
-    return tuple(_look_at(name, look) for name, look in _looks(environment))
+    """Check everything that a run in this environment needs; without an environment, what a local run needs."""
+    return tuple(_run_check(name, check) for name, check in _checks(environment))
 
 
-def _look_at(name: str, look: Callable[[], str]) -> Finding:
-    """What one look found: its words, or its SetupError as something to mend."""
+def _run_check(name: str, check: Callable[[], str]) -> Finding:
+    """Return the text of the check as an ok finding, or its SetupError as a bad one."""
     try:
-        return Finding(name, True, look())
+        return Finding(name, True, check())
     except SetupError as error:
         return Finding(name, False, error.problems[0].message, error.problems[0].fix)
 
 
-def _looks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], str]]]:
+def _checks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield the name and the function of each check. It returns what it found, or raises SetupError."""
     engine = environment.engine if environment else LocalEngine(kind="local")
     yield "python", _python
     if not isinstance(engine, DatabricksEngine):
@@ -66,10 +67,10 @@ def _looks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], 
         yield "memory", lambda: java.require_memory(engine.memory)
         yield "cores", lambda: _cores(engine.cores)
     if environment and not isinstance(engine, DatabricksEngine):
-        places = {"tables": environment.tables.root, "checkpoints": environment.checkpoints}
-        for name, place in places.items():
-            if path := local_path(place or ""):
-                yield name, partial(_room, Path(path))
+        urls = {"tables": environment.tables.root, "checkpoints": environment.checkpoints}
+        for name, url in urls.items():
+            if path := local_path(url or ""):
+                yield name, partial(_disk, Path(path))
     on_databricks = isinstance(engine, DatabricksEngine)
     if on_databricks:
         yield "databricks-sdk", _sdk
@@ -77,11 +78,11 @@ def _looks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], 
 
 
 def _python() -> str:
-    if sys.version_info[:2] < PYTHON:
-        needed = ".".join(map(str, PYTHON))
+    if sys.version_info[:2] < MIN_PYTHON:
+        needed = ".".join(map(str, MIN_PYTHON))
         raise SetupError(
-            f"this is Python {platform.python_version()}, and Headrace needs {needed} or newer",
-            fix=f"install Python {needed} and make a virtual environment with it",
+            f"this is Python {platform.python_version()}, but Headrace needs {needed} or newer",
+            fix=f"install Python {needed} and create a virtual environment with it",
         )
     return f"{platform.python_version()} ({sys.executable})"
 
@@ -90,7 +91,7 @@ def _encoding() -> str:
     encoding = codecs.lookup(locale.getencoding()).name
     if encoding != "utf-8":
         raise SetupError(
-            f"the locale's encoding is {encoding}: Java cannot open files with other letters in their names",
+            f"the locale's encoding is {encoding}: Java cannot open files whose names have other characters",
             fix="unset LC_ALL, or set it to C.UTF-8",
         )
     return encoding
@@ -105,7 +106,7 @@ def _spark() -> str:
     needed = next(jar.coordinates.split(":")[2] for jar in lock if ":delta-spark_" in jar.coordinates)
     if delta != needed:
         raise SetupError(
-            f"delta-spark is {delta}, and its jars for Spark {spark} are {needed}",
+            f"delta-spark is {delta}, but the Delta jars for Spark {spark} are {needed}",
             fix=f"pip install 'delta-spark=={needed}'",
         )
     return f"pyspark {spark}, delta-spark {delta}"
@@ -116,15 +117,15 @@ def _jars() -> str:
         name = jars.spark_lock(version("pyspark"))
     except PackageNotFoundError as error:
         raise SetupError("pyspark is not installed", fix="pip install 'headrace[local]'") from error
-    absent = jars.missing(name)
-    if not absent:
+    missing = jars.missing(name)
+    if not missing:
         return f"{len(jars.locked(name))} in {jars.cache()}"
-    if not os.access(_nearest(jars.cache()), os.W_OK):
+    if not os.access(_nearest_existing(jars.cache()), os.W_OK):
         raise SetupError(
-            f"{len(absent)} jars are to be fetched, and {jars.cache()} cannot be written",
-            fix="set HEADRACE_CACHE to a directory that you may write to",
+            f"{len(missing)} jars have to be downloaded, but {jars.cache()} is not writable",
+            fix="set HEADRACE_CACHE to a writable directory",
         )
-    return f"{len(absent)} ({jars.megabytes(absent)}) will be fetched into {jars.cache()} by the first run"
+    return f"the first run will download {len(missing)} ({jars.megabytes(missing)}) into {jars.cache()}"
 
 
 def _loopback() -> str:
@@ -133,46 +134,48 @@ def _loopback() -> str:
             socket.create_server(("127.0.0.1", 0)) as server,
             socket.create_connection(server.getsockname(), 5),
         ):
-            return "127.0.0.1 answers"
+            return "127.0.0.1 accepts connections"
     except OSError as error:
         raise SetupError(
-            f"no port on 127.0.0.1 can be opened and reached: {error.strerror or error}",
-            fix="let this user bind and connect on 127.0.0.1 (sandbox or firewall)",
+            f"cannot open a port on 127.0.0.1 and connect to it: {error.strerror or error}",
+            fix="allow this user to bind and connect on 127.0.0.1 (check the sandbox or the firewall)",
         ) from error
 
 
-def _cores(wanted: int) -> str:
-    present = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if wanted > present:
+def _cores(cores: int) -> str:
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores > available:
         raise SetupError(
-            f"the engine's cores are {wanted}, and this process has {present}",
-            fix=f"set engine.cores to {present} in the environment's file",
+            f"engine.cores is {cores}, but only {available} are available to this process",
+            fix=f"set engine.cores to {available} in the environment's file",
         )
-    return f"{wanted} wanted, {present} here"
+    return f"{cores} configured, {available} available"
 
 
-def _room(place: Path) -> str:
-    there = _nearest(place)
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+def _disk(path: Path) -> str:
+    existing = _nearest_existing(path)
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise SetupError(
-            f"{place} cannot be written: {there} is not a directory of yours",
-            fix="change its owner or permissions, or name another place in the environment's file",
+            f"cannot write {path}: {existing} is not a writable directory",
+            fix="change its owner or permissions, or set another path in the environment's file",
         )
-    free = shutil.disk_usage(there).free
-    if free < ROOM:
-        raise SetupError(f"{place} has {free >> 20} MB of free disk", fix=f"free at least {ROOM >> 30} GB there")
-    return f"{place}: writable, {free >> 30} GB free"
+    free = shutil.disk_usage(existing).free
+    if free < MIN_FREE_BYTES:
+        raise SetupError(
+            f"the disk of {path} has {free >> 20} MB free", fix=f"free at least {MIN_FREE_BYTES >> 30} GB on it"
+        )
+    return f"{path}: writable, {free >> 30} GB free"
 
 
 def _workspace(*, needed: bool) -> str:
-    """Which variables are set: never what they hold."""
-    present = [name for name in WORKSPACE if os.environ.get(name)]
-    if present or not needed:
-        return f"{', '.join(present)} set" if present else "no DATABRICKS_… variable is set: local work needs none"
+    """Return which variables are set, never their values, which may be secret."""
+    defined = [name for name in WORKSPACE_VARIABLES if os.environ.get(name)]
+    if defined or not needed:
+        return f"{', '.join(defined)} set" if defined else "no DATABRICKS_… variable is set; a local run needs none"
     profiles = Path(os.environ.get("DATABRICKS_CONFIG_FILE") or Path.home() / ".databrickscfg")
     if not profiles.is_file():
         raise SetupError(
-            f"there is no login to a workspace: no DATABRICKS_… variable is set, and {profiles} is not there",
+            f"no login to a workspace: no DATABRICKS_… variable is set, and {profiles} does not exist",
             fix="set DATABRICKS_HOST and DATABRICKS_TOKEN, or write profiles into that file",
         )
     return f"profiles in {profiles}"
@@ -185,6 +188,6 @@ def _sdk() -> str:
         raise SetupError("databricks-sdk is not installed", fix="pip install 'headrace[deploy]'") from error
 
 
-def _nearest(place: Path) -> Path:
-    # Path.exists raises where nobody may look, until Python 3.14.
-    return next(parent for parent in (place, *place.absolute().parents) if os.path.exists(parent))  # noqa: PTH110
+def _nearest_existing(path: Path) -> Path:
+    # Not Path.exists: before Python 3.14 it raises PermissionError below an unreadable directory.
+    return next(parent for parent in (path, *path.absolute().parents) if os.path.exists(parent))  # noqa: PTH110

@@ -1,4 +1,4 @@
-"""Pipelines as a picture: nodes and arrows, then text, Mermaid or SVG."""
+"""Build the graph of pipelines, and render it as text, JSON, Mermaid or SVG."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
 
 from headrace.config.expectation_scope import has_quarantine
 from headrace.config.models import Bundle, Step
 from headrace.graph.order import pipeline_steps
 
-Kind = Literal["source", "step", "table", "topic", "folder", "console", "memory"]
+Kind = str  # source, step, or a kind of sink
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 190, 44, 70, 24, 20
-INK = "#6b7280"
-FILLS = {"source": "#f3f4f6", "bronze": "#f6e0c8", "silver": "#e5e7eb", "gold": "#fdf0b8"}
+LINE_COLOR, TEXT_COLOR = "#6b7280", "#111827"
+FILL_COLORS = {"source": "#f3f4f6", "bronze": "#f6e0c8", "silver": "#e5e7eb", "gold": "#fdf0b8"}
 
 
 @dataclass(frozen=True)
 class Node:
-    """One box; only steps have a layer and a pipeline."""
+    """A box of the graph. Only steps have a layer and a pipeline."""
 
     kind: Kind
     name: str
@@ -31,13 +30,13 @@ class Node:
 
     @property
     def key(self) -> str:
-        """A word that no other node has."""
+        """The identifier of the node in the graph."""
         return "_".join(filter(None, (self.kind, self.pipeline, self.name)))
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """Rows go from one node to another."""
+    """A flow of rows from one node to another."""
 
     start: Node
     end: Node
@@ -46,7 +45,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class PipelineGraph:
-    """The graph of some pipelines."""
+    """The graph of one or several pipelines."""
 
     pipelines: tuple[str, ...]
     nodes: tuple[Node, ...]
@@ -54,7 +53,7 @@ class PipelineGraph:
 
 
 def build_graph(bundle: Bundle, *pipelines: str) -> PipelineGraph:
-    """The steps of the pipelines with all they read and write."""
+    """Return the graph of the steps of these pipelines, with everything that they read and write."""
     arrows: list[Arrow] = []
     for pipeline in pipelines:
         for step in pipeline_steps(bundle, pipeline):
@@ -72,108 +71,109 @@ def _reads(step: Step, node: Node) -> Iterable[Arrow]:
 
 def _writes(step: Step, node: Node, bundle: Bundle) -> Iterable[Arrow]:
     for sink in step.writes:
-        kind: Kind = sink.kind  # type: ignore[assignment]
+        kind = sink.kind
         end = Node(kind, "console" if kind == "console" else str(getattr(sink, kind)))
         yield Arrow(node, end, "" if sink.mode == "append" else sink.mode)
     if step.tables_written and has_quarantine(step, bundle.environment):
-        yield Arrow(node, Node("table", f"{step.tables_written[0]}_quarantine"), "refused")
+        yield Arrow(node, Node("table", f"{step.tables_written[0]}_quarantine"), "quarantined")
 
 
-def as_text(drawing: PipelineGraph) -> str:
-    """A heading for each pipeline, and a paragraph for each of its steps."""
+def as_text(graph: PipelineGraph) -> str:
+    """Return an indented list of the pipelines, their steps, and what each step reads and writes."""
     lines = []
-    for pipeline in drawing.pipelines:
+    for pipeline in graph.pipelines:
         lines.append(pipeline)
-        for step in (node for node in drawing.nodes if node.pipeline == pipeline):
+        for step in (node for node in graph.nodes if node.pipeline == pipeline):
             lines.append(f"  {step.name} ({step.layer})")
-            lines += [f"    reads  {_told(arrow.start, arrow)}" for arrow in drawing.arrows if arrow.end == step]
-            lines += [f"    writes {_told(arrow.end, arrow)}" for arrow in drawing.arrows if arrow.start == step]
+            lines += [f"    reads  {_describe(arrow.start, arrow)}" for arrow in graph.arrows if arrow.end == step]
+            lines += [f"    writes {_describe(arrow.end, arrow)}" for arrow in graph.arrows if arrow.start == step]
     return "\n".join(lines)
 
 
-def _told(node: Node, arrow: Arrow) -> str:
-    named = node.kind if node.kind == "console" else f"{node.kind} {node.name}"
-    return named + (f" ({arrow.label})" if arrow.label else "")
+def _describe(node: Node, arrow: Arrow) -> str:
+    name = node.kind if node.kind == "console" else f"{node.kind} {node.name}"
+    return name + (f" ({arrow.label})" if arrow.label else "")
 
 
-def as_json(drawing: PipelineGraph) -> str:
-    """The nodes and arrows for programs."""
-    nodes = [{"key": node.key, **{key: value for key, value in vars(node).items() if value}} for node in drawing.nodes]
-    arrows = [{"from": arrow.start.key, "to": arrow.end.key, "label": arrow.label} for arrow in drawing.arrows]
+def as_json(graph: PipelineGraph) -> str:
+    """Return the nodes and arrows as JSON."""
+    nodes = [{"key": node.key, **{key: value for key, value in vars(node).items() if value}} for node in graph.nodes]
+    arrows = [{"from": arrow.start.key, "to": arrow.end.key, "label": arrow.label} for arrow in graph.arrows]
     return json.dumps({"nodes": nodes, "arrows": arrows}, indent=2)
 
 
-def as_mermaid(drawing: PipelineGraph) -> str:
-    """A flowchart in Mermaid's words."""
+def as_mermaid(graph: PipelineGraph) -> str:
+    """Return a Mermaid flowchart."""
     shapes = {"source": ("([", "])"), "step": ("[", "]"), "table": ("[(", ")]")}
     lines = ["flowchart LR"]
-    for node in drawing.nodes:
+    for node in graph.nodes:
         left, right = shapes.get(node.kind, ("[/", "/]"))
         lines.append(f'  {node.key}{left}"{node.name}"{right}')
-    for arrow in drawing.arrows:
+    for arrow in graph.arrows:
         label = f"|{arrow.label}|" if arrow.label else ""
         lines.append(f"  {arrow.start.key} -->{label} {arrow.end.key}")
     for layer in ("bronze", "silver", "gold"):
-        keys = [node.key for node in drawing.nodes if node.layer == layer]
+        keys = [node.key for node in graph.nodes if node.layer == layer]
         if keys:
             lines += [
-                f"  classDef {layer} fill:{FILLS[layer]},stroke:{INK}",
+                f"  classDef {layer} fill:{FILL_COLORS[layer]},stroke:{LINE_COLOR}",
                 f"  class {','.join(keys)} {layer}",
             ]
     return "\n".join(lines)
 
 
-def as_svg(drawing: PipelineGraph) -> str:
-    """Columns from left to right: each node one column after what it gets rows from."""
-    place = _places(drawing)
-    width = max((x for x, _ in place.values()), default=0) + WIDTH + MARGIN
-    height = max((y for _, y in place.values()), default=0) + HEIGHT + MARGIN
+def as_svg(graph: PipelineGraph) -> str:
+    """Return an SVG picture. Arrows point to the right: each node is in a column after those that it gets rows from."""
+    positions = _positions(graph)
+    width = max((x for x, _ in positions.values()), default=0) + WIDTH + MARGIN
+    height = max((y for _, y in positions.values()), default=0) + HEIGHT + MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
-        f"<title>{escape(', '.join(drawing.pipelines))}</title>",
+        f"<title>{escape(', '.join(graph.pipelines))}</title>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
-        f'orient="auto"><path d="M0 0 8 4 0 8z" fill="{INK}"/></marker></defs>',
-        *(_curve(place[arrow.start], place[arrow.end], arrow.label) for arrow in drawing.arrows),
-        *(_box(node, place[node]) for node in drawing.nodes),
+        f'orient="auto"><path d="M0 0 8 4 0 8z" fill="{LINE_COLOR}"/></marker></defs>',
+        *(_curve(positions[arrow.start], positions[arrow.end], arrow.label) for arrow in graph.arrows),
+        *(_box(node, positions[node]) for node in graph.nodes),
         "</svg>",
     ]
     return "\n".join(parts)
 
 
-def _places(drawing: PipelineGraph) -> dict[Node, tuple[int, int]]:
-    column = dict.fromkeys(drawing.nodes, 0)
-    for _ in drawing.nodes:  # no way through the graph is longer than it has nodes
-        for arrow in drawing.arrows:
-            column[arrow.end] = max(column[arrow.end], column[arrow.start] + 1)
-    filled: Counter[int] = Counter()
-    place = {}
-    for node, at in column.items():
-        place[node] = (MARGIN + at * (WIDTH + GAP_X), MARGIN + filled[at] * (HEIGHT + GAP_Y))
-        filled[at] += 1
-    return place
+def _positions(graph: PipelineGraph) -> dict[Node, tuple[int, int]]:
+    """Return the upper left corner of each node."""
+    columns = dict.fromkeys(graph.nodes, 0)
+    for _ in graph.nodes:  # no path through the graph is longer than the number of its nodes
+        for arrow in graph.arrows:
+            columns[arrow.end] = max(columns[arrow.end], columns[arrow.start] + 1)
+    heights: Counter[int] = Counter()
+    positions = {}
+    for node, column in columns.items():
+        positions[node] = (MARGIN + column * (WIDTH + GAP_X), MARGIN + heights[column] * (HEIGHT + GAP_Y))
+        heights[column] += 1
+    return positions
 
 
 def _curve(start: tuple[int, int], end: tuple[int, int], label: str) -> str:
     x1, y1, x2, y2 = start[0] + WIDTH, start[1] + HEIGHT // 2, end[0], end[1] + HEIGHT // 2
     middle = (x1 + x2) // 2
     path = f"M{x1} {y1} C{middle} {y1} {middle} {y2} {x2} {y2}"
-    line = f'<path d="{path}" fill="none" stroke="{INK}" marker-end="url(#tip)"/>'
-    return line + (_words(middle, (y1 + y2) // 2 - 4, label, INK) if label else "")
+    line = f'<path d="{path}" fill="none" stroke="{LINE_COLOR}" marker-end="url(#tip)"/>'
+    return line + (_text(middle, (y1 + y2) // 2 - 4, label, LINE_COLOR) if label else "")
 
 
-def _box(node: Node, place: tuple[int, int]) -> str:
-    x, y = place
-    corner = HEIGHT // 2 if node.kind == "source" else 4
+def _box(node: Node, position: tuple[int, int]) -> str:
+    x, y = position
+    radius = HEIGHT // 2 if node.kind == "source" else 4
     name = node.name if len(node.name) <= 26 else f"{node.name[:25]}…"
     return (
         f"<g><title>{escape(node.name)}</title>"
-        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="{corner}" '
-        f'fill="{FILLS.get(node.layer or node.kind, "#ffffff")}" stroke="{INK}"/>'
-        f"{_words(x + WIDTH // 2, y + 19, name)}"
-        f"{_words(x + WIDTH // 2, y + 34, node.layer or node.kind, INK)}</g>"
+        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="{radius}" '
+        f'fill="{FILL_COLORS.get(node.layer or node.kind, "#ffffff")}" stroke="{LINE_COLOR}"/>'
+        f"{_text(x + WIDTH // 2, y + 19, name)}"
+        f"{_text(x + WIDTH // 2, y + 34, node.layer or node.kind, LINE_COLOR)}</g>"
     )
 
 
-def _words(x: int, y: int, words: str, ink: str = "#111827") -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="middle" fill="{ink}">{escape(words)}</text>'
+def _text(x: int, y: int, text: str, color: str = TEXT_COLOR) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="middle" fill="{color}">{escape(text)}</text>'

@@ -1,1 +1,1 @@
-"""Build releases: wheels, configuration and a manifest, and new bundles."""
+"""Build and verify releases (wheels, configuration and a manifest), and create bundles."""

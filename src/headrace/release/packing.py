@@ -1,4 +1,4 @@
-"""Rules for the files of a release: no hidden files, no links out of the bundle, and no credentials unless allowed."""
+"""Decide which files a release may pack: no hidden files, no links out of the bundle, credentials only if allowed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ def is_hidden(path: str) -> bool:
 
 
 def list_files(root: Path, names: Iterable[str]) -> list[str]:
-    """Return the paths of all files below `names`, without hidden ones; raise for links that cannot be packed."""
-    found: list[str] = []
+    """Return the paths of all files below `names`, without hidden ones.
+
+    Raise ConfigurationError for all links that cannot be packed.
+    """
+    files: list[str] = []
     problems: list[Problem] = []
     pending = [root / name for name in names]
     while pending:
@@ -29,12 +32,12 @@ def list_files(root: Path, names: Iterable[str]) -> list[str]:
         if problem := _link_problem(root, path):
             problems.append(problem)
         elif path.is_dir():
-            pending += [part for part in path.iterdir() if not is_hidden(part.name) and part.name != CACHE]
+            pending += [child for child in path.iterdir() if not is_hidden(child.name) and child.name != CACHE]
         elif path.exists():
-            found.append(path.relative_to(root).as_posix())
+            files.append(path.relative_to(root).as_posix())
     if problems:
         raise ConfigurationError.of(sorted(set(problems)))
-    return sorted(found)
+    return sorted(files)
 
 
 def find_credentials(root: Path, paths: Iterable[str]) -> list[str]:
@@ -45,7 +48,7 @@ def find_credentials(root: Path, paths: Iterable[str]) -> list[str]:
 
 
 def require_allowed(root: Path, credentials: Iterable[str]) -> None:
-    """Raise ConfigurationError if there are any."""
+    """Raise ConfigurationError with a problem for each of these paths, if there are any."""
     problems = [
         Problem(
             str(root / path),
@@ -59,7 +62,7 @@ def require_allowed(root: Path, credentials: Iterable[str]) -> None:
 
 
 def leads_out(root: Path, path: Path) -> bool:
-    """Return whether a path in the bundle passes a link that leads out of it, even if a second one leads back."""
+    """Return whether a path in the bundle contains a link out of the bundle, even if a second link leads back."""
     return any(_is_outside(root, link) for link in _links(root, path))
 
 
@@ -69,21 +72,19 @@ def _is_credential(path: str) -> bool:
 
 
 def _link_problem(root: Path, path: Path) -> Problem | None:
-    """Return what is wrong with a link, or with one of those that lead to the path."""
+    """Return the problem of the first link in the path that cannot be packed, or None."""
     for link in _links(root, path):
         target = Path(os.path.realpath(link))
         if _is_outside(root, link):
-            what = f"leads out of the bundle, to {target}"
+            message = f"leads out of the bundle, to {target}"
         elif not target.exists():
-            what = f"leads to {target}, which does not exist"
+            message = f"leads to {target}, which does not exist"
         elif target in {Path(os.path.realpath(parent)) for parent in link.parents}:
-            what = f"leads to {target}, which contains it"
+            message = f"leads to {target}, which contains it"
         else:
             continue
         name = link.relative_to(root).as_posix()
-        return Problem(
-            str(link), f"link {name} {what}", "replace the link with a copy of what it leads to, or delete it"
-        )
+        return Problem(str(link), f"link {name} {message}", "replace the link with a copy of its target, or delete it")
     return None
 
 
@@ -92,9 +93,9 @@ def _is_outside(root: Path, path: Path) -> bool:
 
 
 def _links(root: Path, path: Path) -> Iterator[Path]:
-    """Yield the links among a path and the directories above it in the bundle, the outermost first."""
+    """Yield the links in a path, from the bundle's directory downwards."""
     parts = path.relative_to(root).parts
     for length in range(1, len(parts) + 1):
-        part = root.joinpath(*parts[:length])
-        if part.is_symlink():
-            yield part
+        ancestor = root.joinpath(*parts[:length])
+        if ancestor.is_symlink():
+            yield ancestor

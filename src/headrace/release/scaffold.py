@@ -1,10 +1,10 @@
-"""A new bundle: the templates' files, and Headrace's own wheel with its hash in the lock. All of it, or nothing.
+"""Create a bundle from templates, with Headrace's own wheel and its hash in the lock file.
 
-templates/ holds each file under the name that it will have, followed by `.template`. In names and in texts
-    @NAME@       is the bundle's name, and so its package's, its pipeline's and its job's
+templates/ contains the files of a bundle, with `.template` added to their names. Replaced in names and contents:
+    @NAME@       the name of the bundle, which is also that of its package, its pipeline and its job
     @VERSION@    the version of the wheel in vendor/
     @SHA256@     the hash of that wheel
-    @DOT@        a dot: a wheel holds no hidden files
+    @DOT@        a dot, because a wheel contains no hidden files
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ SUFFIX = ".template"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
-def make(name: str, directory: Path) -> None:
-    """Makes a bundle of that name in a directory that is not there, or holds nothing but .git."""
-    require_name(name)
+def create_bundle(name: str, directory: Path) -> None:
+    """Create a bundle in a directory that does not exist or contains only .git. On an error, leave nothing behind."""
+    require_valid_name(name)
     try:
-        _require_room(directory)
-        _make(name, directory)
+        _require_empty(directory)
+        _create(name, directory)
     except OSError as error:
         raise SetupError(
             f"the bundle cannot be written: {error.strerror or error}",
             where=str(directory),
-            fix="choose a directory that you may write to: --into DIR",
+            fix="choose a writable directory: --into DIR",
         ) from error
 
 
-def require_name(name: str) -> None:
-    """Raises unless a package, a pipeline and a schema can be called so, and nothing else is."""
+def require_valid_name(name: str) -> None:
+    """Raise ConfigurationError if the name is not valid for a package, a pipeline and a schema, or is taken."""
     if not NAME.fullmatch(name):
-        wrong = f"{name!r} is no name for a Python package: small letters, digits and single '_'"
+        message = f"{name!r} is not a valid bundle name: use lower-case letters, digits and single underscores"
     elif owner := _owner(name):
-        wrong = f"the name {name!r} belongs to {owner}"
+        message = f"the name {name!r} belongs to {owner}"
     else:
         return
-    raise ConfigurationError(wrong, fix=f"headrace init {_corrected(name)}")
+    raise ConfigurationError(message, fix=f"headrace init {_corrected(name)}")
 
 
 def _corrected(name: str) -> str:
-    """The nearest name that is free."""
-    words = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
-    near = "_".join(words).removeprefix("headrace").lstrip("0123456789_")
-    return f"{near or 'my'}_jobs" if not near or _owner(near) else near
+    """Return a similar name that is valid and free."""
+    parts = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+    similar = "_".join(parts).removeprefix("headrace").lstrip("0123456789_")
+    return f"{similar or 'my'}_jobs" if not similar or _owner(similar) else similar
 
 
 def _owner(name: str) -> str:
-    """Whose name it is already; empty when it is free."""
+    """Return what the name already belongs to, or an empty string if it is free."""
     if name in sys.stdlib_module_names or keyword.iskeyword(name):
         return "Python"
     if not isinstance(yaml.safe_load(name), str):  # on, yes, null
@@ -71,59 +71,61 @@ def _owner(name: str) -> str:
     if name.startswith("headrace"):
         return "Headrace"
     lock = (TEMPLATES / f"requirements.lock{SUFFIX}").read_text(encoding="utf-8")
-    needed = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+    required = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
     owners = (re.sub(r"[-_.]+", "-", owner).lower() for owner in (name, *packages_distributions().get(name, ())))
-    return next((f"{owner}, which the bundle needs" for owner in owners if owner in needed), "")
+    return next((f"{owner}, which the bundle needs" for owner in owners if owner in required), "")
 
 
-def _require_room(directory: Path) -> None:
+def _require_empty(directory: Path) -> None:
     if not directory.parent.is_dir():
         raise ConfigurationError(
-            "the directory above is not there",
+            "the parent directory does not exist",
             where=str(directory),
             fix=f"mkdir -p {shlex.quote(str(directory.parent))}",
         )
-    if directory.exists() and (not directory.is_dir() or {part.name for part in directory.iterdir()} - {".git"}):
+    if directory.exists() and (not directory.is_dir() or {path.name for path in directory.iterdir()} - {".git"}):
         raise ConfigurationError(
-            "there is something already", where=str(directory), fix="choose another directory: --into DIR"
+            "the directory is not empty, or is a file",
+            where=str(directory),
+            fix="choose another directory: --into DIR",
         )
 
 
-def _make(name: str, directory: Path) -> None:
-    is_there = directory.exists()
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=directory if is_there else directory.parent) as place:
-        bundle = Path(place) / name
+def _create(name: str, directory: Path) -> None:
+    exists = directory.exists()
+    with tempfile.TemporaryDirectory(prefix=".creating-", dir=directory if exists else directory.parent) as temporary:
+        bundle = Path(temporary) / name
         (bundle / "vendor").mkdir(parents=True)
         wheel = _own_wheel(bundle / "vendor")
         _write(bundle, name, wheel)
-        if not is_there:
+        if not exists:
             bundle.rename(directory)
             return
-        for part in sorted(bundle.iterdir()):  # somebody may stand in that directory: it stays the same one
-            part.rename(directory / part.name)
+        for path in sorted(bundle.iterdir()):  # not replaced as a whole: it may be the working directory of a shell
+            path.rename(directory / path.name)
 
 
 def _own_wheel(into: Path) -> Path:
-    """Headrace's own wheel: built of the checkout that this is, else packed again from what is installed."""
+    """Build Headrace's own wheel from this checkout; without a checkout, pack the installed files."""
     checkout = Path(__file__).resolve().parents[3]
     if not (checkout / "pyproject.toml").is_file():
         return wheels.pack_installed(distribution("headrace"), into)
-    with tempfile.TemporaryDirectory() as place:
-        return wheels.name_after_content(wheels.build_wheel(checkout, Path(place)).file, into)
+    with tempfile.TemporaryDirectory() as temporary:
+        return wheels.name_after_content(wheels.build_wheel(checkout, Path(temporary)).file, into)
 
 
 def _write(bundle: Path, name: str, wheel: Path) -> None:
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    meant = {"@NAME@": name, "@VERSION@": wheel.name.split("-")[1], "@SHA256@": digest, "@DOT@": "."}
+    values = {"@NAME@": name, "@VERSION@": wheel.name.split("-")[1], "@SHA256@": digest, "@DOT@": "."}
 
-    def put_in(text: str) -> str:
-        return re.sub("|".join(meant), lambda found: meant[found[0]], text)
+    def fill_in(text: str) -> str:
+        return re.sub("|".join(values), lambda match: values[match[0]], text)
 
     for template in sorted(TEMPLATES.rglob(f"*{SUFFIX}")):
-        file = bundle / put_in(str(template.relative_to(TEMPLATES)).removesuffix(SUFFIX))
+        file = bundle / fill_in(str(template.relative_to(TEMPLATES)).removesuffix(SUFFIX))
         file.parent.mkdir(parents=True, exist_ok=True)
-        text = put_in(template.read_text(encoding="utf-8"))
+        text = fill_in(template.read_text(encoding="utf-8"))
         file.write_text(text, encoding="utf-8")
         if text.startswith("#!"):
             mode = file.stat().st_mode
-            file.chmod(mode | (mode & 0o444) >> 2)  # who may read it may run it
+            file.chmod(mode | (mode & 0o444) >> 2)  # executable for everyone who may read it

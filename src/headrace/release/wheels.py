@@ -1,4 +1,4 @@
-"""Wheels: built, and named after their content: the same bytes from the same tree, anywhere, any day."""
+"""Build reproducible wheels: the same tree gives the same bytes, and the version contains the hash of the content."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from typing import Any
 from headrace.errors import ConfigurationError, SetupError
 from headrace.release import packing
 
-OF_INSTALLERS = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")
+INSTALLER_FILES = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltWheel:
     """A wheel, and the files of the bundle that it was built from."""
 
     file: Path
     sources: tuple[str, ...]
 
 
-def build_wheel(root: Path, into: Path) -> Built:
-    """Build the wheel of the bundle's pyproject.toml with the build backend that it names."""
+def build_wheel(root: Path, into: Path) -> BuiltWheel:
+    """Build the wheel of the bundle with the build backend that its pyproject.toml names."""
     project = root / "pyproject.toml"
     if not project.is_file():
         raise ConfigurationError(
-            "the bundle has no pyproject.toml", where=str(root), fix="write one: a release carries a wheel"
+            "the bundle has no pyproject.toml", where=str(root), fix="add one: a release contains the bundle's wheel"
         )
-    told = tomllib.loads(project.read_text())
-    backend = told.get("build-system", {}).get("build-backend", "setuptools.build_meta")
-    done = subprocess.run(
+    settings = tomllib.loads(project.read_text())
+    backend = settings.get("build-system", {}).get("build-backend", "setuptools.build_meta")
+    build = subprocess.run(
         [sys.executable, "-m", "headrace.release.build_backend", backend, str(into)],
         cwd=root,
         env={**os.environ, "SOURCE_DATE_EPOCH": "1580601600", "DIST_EXTRA_CONFIG": str(_setuptools_config(into))},
@@ -49,28 +49,28 @@ def build_wheel(root: Path, into: Path) -> Built:
         text=True,
         check=False,
     )
-    report = _report(done.stdout)
-    packing.list_files(root, filter(None, [report["refused"]]))
-    if done.returncode:
+    report = _parse_report(build.stdout)
+    packing.list_files(root, filter(None, [report["external_link"]]))
+    if build.returncode:
         module = backend.partition(".")[0]
-        missing = f"No module named '{module}'" in done.stderr
-        last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it said nothing"
+        missing = f"No module named '{module}'" in build.stderr
+        last = build.stderr.strip().splitlines()[-1] if build.stderr.strip() else "the build printed no error"
         raise SetupError(
             f"{backend} is not installed" if missing else f"the wheel cannot be built: {last}",
             where=str(project),
-            fix=f"pip install {module}" if missing else "correct pyproject.toml or what it names",
+            fix=f"pip install {module}" if missing else "correct pyproject.toml or the files that it names",
         )
-    return Built(into / report["name"], _sources(into / report["name"], report["read"]))
+    return BuiltWheel(into / report["name"], _sources(into / report["name"], report["read"]))
 
 
 def name_after_content(wheel: Path, into: Path) -> Path:
-    """Copy the wheel without hidden files; its version gets the hash of its content: 1.2.0 becomes 1.2.0+g1a2b3c4d."""
+    """Copy the wheel without hidden files, and add the hash of its content to the version: 1.2.0+g1a2b3c4d."""
     name, version, *tags = wheel.stem.split("-")
     if "+" in version:
         raise ConfigurationError(
-            f"the version {version} has a local part already",
+            f"the version {version} already has a local part",
             where="pyproject.toml",
-            fix="leave it to the release, which puts the content's hash there",
+            fix="remove the part after '+': a release puts the hash of the content there",
         )
     files = {path: content for path, content in _files(wheel) if not packing.is_hidden(path)}
     digest = hashlib.sha256()
@@ -80,54 +80,54 @@ def name_after_content(wheel: Path, into: Path) -> Path:
     stamped = f"{version}+g{digest.hexdigest()[:8]}"
     before, after = f"{name}-{version}.dist-info/", f"{name}-{stamped}.dist-info/"
     renamed = {path.replace(before, after, 1): content for path, content in files.items()}
-    told = renamed[f"{after}METADATA"].decode()
-    renamed[f"{after}METADATA"] = re.sub(r"^Version: .*$", f"Version: {stamped}", told, count=1, flags=re.M).encode()
+    metadata = renamed[f"{after}METADATA"].decode()
+    metadata = re.sub(r"^Version: .*$", f"Version: {stamped}", metadata, count=1, flags=re.MULTILINE)
+    renamed[f"{after}METADATA"] = metadata.encode()
     renamed[f"{after}RECORD"] = _record(renamed, f"{after}RECORD")
-    named = into / "-".join([name, stamped, *tags])
-    named = named.with_name(f"{named.name}.whl")
-    _write(named, renamed)
-    return named
+    stamped_wheel = into / f"{'-'.join([name, stamped, *tags])}.whl"
+    _write(stamped_wheel, renamed)
+    return stamped_wheel
 
 
 def pack_installed(distribution: Distribution, into: Path) -> Path:
-    """The wheel that a distribution was installed from, packed again from its files."""
+    """Pack an installed distribution again as the wheel that it was installed from."""
     paths = [path for path in distribution.files or () if not {"..", "__pycache__"} & set(path.parts)]
-    files = {path.as_posix(): path.read_binary() for path in paths if path.name not in OF_INSTALLERS}
-    about = next((path.removesuffix("/WHEEL") for path in files if path.endswith(".dist-info/WHEEL")), None)
-    if about is None:
+    files = {path.as_posix(): path.read_binary() for path in paths if path.name not in INSTALLER_FILES}
+    dist_info = next((path.removesuffix("/WHEEL") for path in files if path.endswith(".dist-info/WHEEL")), None)
+    if dist_info is None:
         raise SetupError(
             f"{distribution.metadata['Name']} was installed without a list of its files",
             fix="install it from a wheel, with pip, in a virtual environment",
         )
-    tags = [tag.split("-") for tag in re.findall(r"^Tag: (\S+)$", files[f"{about}/WHEEL"].decode(), re.MULTILINE)]
+    tags = [tag.split("-") for tag in re.findall(r"^Tag: (\S+)$", files[f"{dist_info}/WHEEL"].decode(), re.MULTILINE)]
     tag = "-".join(".".join(dict.fromkeys(part)) for part in zip(*tags, strict=True))  # py2.py3-none-any
-    record = f"{about}/RECORD"
+    record = f"{dist_info}/RECORD"
     files[record] = _record({**files, record: b""}, record)
-    packed = into / f"{about.removesuffix('.dist-info')}-{tag}.whl"
+    packed = into / f"{dist_info.removesuffix('.dist-info')}-{tag}.whl"
     _write(packed, files)
     return packed
 
 
 def _setuptools_config(into: Path) -> Path:
-    """Write a file that keeps the working copy of setuptools out of the bundle: deleted files stay in it."""
+    """Write a configuration that moves setuptools' build directory out of the bundle, as deleted files stay in it."""
     config = into / "setuptools.cfg"
     config.write_text(f"[build]\nbuild_base = {into / 'build'}\n")
     return config
 
 
-def _report(output: str) -> dict[str, Any]:
-    """Return what the build process reported. The backend may have printed more before, or ended the process."""
+def _parse_report(output: str) -> dict[str, Any]:
+    """Return the last line of the output, the report; an empty report if the backend exited before it."""
     last = output.strip().rpartition("\n")[2]
     report: dict[str, Any] = (
-        json.loads(last) if last.startswith('{"name": ') else {"name": "", "read": [], "refused": ""}
+        json.loads(last) if last.startswith('{"name": ') else {"name": "", "read": [], "external_link": ""}
     )
     return report
 
 
 def _sources(wheel: Path, read: list[str]) -> tuple[str, ...]:
-    """Return the path in the bundle of each file in the wheel, and of those that were packed under another name.
+    """Return the path in the bundle of each file in the wheel, and of files packed under another name.
 
-    A file that the backend generated keeps its path in the wheel.
+    A generated file is listed with its path in the wheel.
     """
     packed = [path for path, _ in _files(wheel) if not packing.is_hidden(path)]
     names = {Path(path).name for path in packed}
@@ -136,14 +136,14 @@ def _sources(wheel: Path, read: list[str]) -> tuple[str, ...]:
 
 
 def _source(packed: str, read: list[str]) -> str:
-    """Return the file of the same name whose path ends most like the packed one's; setuptools reads its copies too."""
+    """Return the read file of the same name with the longest common end of the path; setuptools also reads copies."""
 
-    def likeness(path: str) -> tuple[int, int]:
+    def similarity(path: str) -> tuple[int, int]:
         pairs = zip(reversed(Path(path).parts), reversed(Path(packed).parts), strict=False)
         return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs))), -len(path)
 
-    same = (path for path in read if Path(path).name == Path(packed).name)
-    return max(same, key=likeness, default=packed)
+    candidates = (path for path in read if Path(path).name == Path(packed).name)
+    return max(candidates, key=similarity, default=packed)
 
 
 def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:
@@ -153,18 +153,19 @@ def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:
                 yield path, archive.read(path)
 
 
-def _record(files: Mapping[str, bytes], own: str) -> bytes:
+def _record(files: Mapping[str, bytes], record_path: str) -> bytes:
+    """Return the content of RECORD, which lists itself without a hash."""
     rows = []
     for path, content in sorted(files.items()):
         digest = urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        rows.append(f"{path},," if path == own else f"{path},sha256={digest},{len(content)}")
+        rows.append(f"{path},," if path == record_path else f"{path},sha256={digest},{len(content)}")
     return "".join(f"{row}\n" for row in rows).encode()
 
 
 def _write(wheel: Path, files: Mapping[str, bytes]) -> None:
-    # Stored, not deflated: two versions of zlib may pack the same bytes otherwise.
+    # Stored, not deflated: different versions of zlib compress the same content to different bytes.
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_STORED) as archive:
         for path, content in sorted(files.items()):
-            entry = zipfile.ZipInfo(path)  # of the year 1980, whenever it is built
+            entry = zipfile.ZipInfo(path)  # with the constant time stamp 1980-01-01
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, content)

@@ -81,7 +81,7 @@ def read_events(directory: Path, pipeline: str) -> Iterator[Event]:
 
 def format_batch(event: Event) -> str:
     """Return a batch as one line of text."""
-    parts = [event.step, f"batch {event.batch}", f"{event.rows:,} rows", f"{event.milliseconds / 1000:.1f} s"]
+    parts = [event.step, f"batch {event.batch}", f"{event.rows:,} rows", format_duration(event.milliseconds)]
     if any(event.lag.values()):
         parts.append(f"lag {format_lag(event.lag)}")
     if event.state_rows:
@@ -96,6 +96,11 @@ def format_batch(event: Event) -> str:
         if count:
             parts.append(f"{count:,} {label}")
     return "  ".join(parts)
+
+
+def format_duration(milliseconds: int) -> str:
+    """Return a duration as text, like "40 ms" or "1.4 s"."""
+    return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
 
 
 def format_lag(lag: Mapping[str, int]) -> str:

@@ -191,7 +191,7 @@ def _validate(query: StepQuery, step: Step, environment: Environment, locations:
     for number, sink in enumerate(step.writes):
         with add_location(location("writes", number)):
             columns = [*sink.keys, *filter(None, [sink.sequence]), *sink.partition_by]
-            require_columns(rows, f"sink {number + 1}", columns, whole=True)
+            require_columns(rows, f"sink {number + 1}", columns, exact=True)
             require_columns(rows, f"sink {number + 1}", sink.cluster_by)
             if sink.topic:
                 kafka_sink.require_record_columns(rows, environment.topics[sink.topic].topic)

@@ -24,8 +24,8 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * Hadoop's local file system without a child process for each file's permissions. Listings are sorted by name, and a
- * name with glob characters means the file or directory of exactly that name when there is one.
+ * Hadoop's local file system, but without starting a child process to read or set each file's permissions. Listings are
+ * sorted by name. A name with glob characters refers to the file or directory of exactly that name if it exists.
  */
 public class LocalFiles extends LocalFileSystem {
     private static final String GLOB = "{}[]*?\\"; // the characters that make a path a glob pattern for Spark
@@ -34,7 +34,7 @@ public class LocalFiles extends LocalFileSystem {
         super(new Disk());
     }
 
-    /** Qualify the path; an existing file never looks like a glob pattern. */
+    /** Qualify the path. The result for an existing file never looks like a glob pattern. */
     @Override
     public Path makeQualified(Path path) {
         Path qualified = super.makeQualified(path);
@@ -51,7 +51,7 @@ public class LocalFiles extends LocalFileSystem {
         return super.globStatus(escaped(pattern), filter);
     }
 
-    /** Escape the leading names of a pattern that exist as they are written. */
+    /** Escape the leading names of a pattern that exist literally. */
     private Path escaped(Path pattern) {
         if (!hasGlob(pattern)) {
             return pattern;
@@ -88,8 +88,8 @@ public class LocalFiles extends LocalFileSystem {
     }
 
     /**
-     * The path of one file, whose text has no glob characters. For each path of a batch that looks like a pattern,
-     * Spark reads all files of the batch once more (4.1, 4.2: DataSource.checkAndGlobPathIfNecessary).
+     * The path of one file, with the glob characters of its text percent-encoded. For each path of a batch that looks
+     * like a pattern, Spark reads all files of the batch again (4.1, 4.2: DataSource.checkAndGlobPathIfNecessary).
      */
     private static class FilePath extends Path {
         FilePath(URI uri) {
@@ -101,14 +101,15 @@ public class LocalFiles extends LocalFileSystem {
             StringBuilder text = new StringBuilder();
             String name = super.toString();
             for (int i = 0; i < name.length(); i++) {
-                char sign = name.charAt(i);
-                text.append(GLOB.indexOf(sign) < 0 ? String.valueOf(sign) : String.format("%%%02X", (int) sign));
+                char character = name.charAt(i);
+                boolean plain = GLOB.indexOf(character) < 0;
+                text.append(plain ? String.valueOf(character) : String.format("%%%02X", (int) character));
             }
             return text.toString();
         }
     }
 
-    /** The files themselves, without checksums. */
+    /** The underlying file system, without checksums. */
     private static class Disk extends RawLocalFileSystem {
         private long blockSize;
 
@@ -118,7 +119,7 @@ public class LocalFiles extends LocalFileSystem {
             blockSize = getDefaultBlockSize(new Path(uri));
         }
 
-        /** Return what a path leads to, through symbolic links, with one call of the operating system. */
+        /** Return the status of a path's target, following symbolic links, with one system call. */
         @Override
         public FileStatus getFileStatus(Path path) throws IOException {
             File file = pathToFile(path);
@@ -128,12 +129,12 @@ public class LocalFiles extends LocalFileSystem {
                 return new Status(attributes, blockSize, qualified);
             } catch (AccessDeniedException error) {
                 throw error;
-            } catch (FileSystemException error) { // a dangling link, a link to itself or a file in place of a directory
+            } catch (FileSystemException error) { // a dangling link, a link to itself, or a parent that is a file
                 throw (IOException) new FileNotFoundException("File " + path + " does not exist").initCause(error);
             }
         }
 
-        /** List a directory by name, without dangling links and without links to a directory above. */
+        /** List a directory, sorted by name, without dangling links and links to a parent directory. */
         @Override
         public FileStatus[] listStatus(Path path) throws IOException {
             FileStatus status = getFileStatus(path);
@@ -143,24 +144,24 @@ public class LocalFiles extends LocalFileSystem {
             File directory = pathToFile(path);
             String[] names = FileUtil.list(directory);
             Arrays.sort(names);
-            List<FileStatus> found = new ArrayList<FileStatus>(names.length);
+            List<FileStatus> statuses = new ArrayList<FileStatus>(names.length);
             for (int i = 0; i < names.length; i++) {
                 File file = new File(directory, names[i]);
-                try { // a Path of the name alone would read `a:b` as a scheme
+                try { // new Path(name) would parse the `a` of `a:b` as a scheme
                     FileStatus child = getFileStatus(new Path(path, new Path(null, null, names[i])));
-                    if (!child.isDirectory() || !leadsUp(file, directory)) {
-                        found.add(child);
+                    if (!child.isDirectory() || !isLinkToParent(file, directory)) {
+                        statuses.add(child);
                     }
-                } catch (FileNotFoundException error) { // skip a dangling link, and what was deleted since
+                } catch (FileNotFoundException error) { // skip dangling links and files that were just deleted
                     if (!(error.getCause() instanceof NoSuchFileException) && !Files.isSymbolicLink(file.toPath())) {
                         throw error;
                     }
                 }
             }
-            return (FileStatus[]) found.toArray(new FileStatus[0]);
+            return (FileStatus[]) statuses.toArray(new FileStatus[0]);
         }
 
-        private static boolean leadsUp(File link, File directory) throws IOException {
+        private static boolean isLinkToParent(File link, File directory) throws IOException {
             try {
                 return Files.isSymbolicLink(link.toPath())
                         && directory.toPath().toRealPath().startsWith(link.toPath().toRealPath());
@@ -181,7 +182,7 @@ public class LocalFiles extends LocalFileSystem {
         }
     }
 
-    /** A file's status, which reads owner, group and permissions when they are asked for: their names cost time. */
+    /** A file's status. Reads owner, group and permissions only on demand, because looking up their names is slow. */
     private static class Status extends FileStatus {
         private boolean complete;
 
@@ -221,7 +222,7 @@ public class LocalFiles extends LocalFileSystem {
                 setOwner(attributes.owner().getName());
                 setGroup(attributes.group().getName());
             } catch (IOException error) {
-                return; // deleted since: the defaults stay
+                return; // the file was just deleted: keep the defaults
             }
         }
     }

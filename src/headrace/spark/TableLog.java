@@ -13,13 +13,13 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** Delta's log of a table on a local disk, which looks only at the files that it was asked for. */
+/** A Delta log store for local disks that reads the status only of those files that a listing returns. */
 public class TableLog extends LocalLogStore {
     public TableLog(Configuration settings) {
         super(settings);
     }
 
-    /** The files whose names are not less than the path's, in their order. */
+    /** Return the files whose names are equal to or greater than the path's, sorted by name. */
     @Override
     public Iterator<FileStatus> listFrom(Path path, Configuration settings) throws IOException {
         Path directory = path.getParent();
@@ -29,16 +29,16 @@ public class TableLog extends LocalLogStore {
         }
         Arrays.sort(names);
         FileSystem files = path.getFileSystem(settings);
-        List<FileStatus> found = new ArrayList<FileStatus>();
+        List<FileStatus> statuses = new ArrayList<FileStatus>();
         for (int i = 0; i < names.length; i++) {
             if (names[i].compareTo(path.getName()) >= 0) {
                 try {
-                    found.add(files.getFileStatus(new Path(directory, names[i])));
+                    statuses.add(files.getFileStatus(new Path(directory, names[i])));
                 } catch (FileNotFoundException error) {
-                    continue; // deleted since, as an old version is
+                    continue; // the file was just deleted, as old versions are
                 }
             }
         }
-        return found.iterator();
+        return statuses.iterator();
     }
 }

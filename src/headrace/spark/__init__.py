@@ -1,1 +1,1 @@
-"""Sessions and the JVM: Java, jars, JVM options, and small helpers on Spark's own objects."""
+"""Spark sessions and the JVM: Java, jars, JVM options, and helpers for columns, schemas and errors of Spark."""

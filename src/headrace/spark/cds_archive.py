@@ -1,6 +1,6 @@
-"""Keeps a class archive for the JVM: the classes that a run loads, ready made, so that the next start is quicker.
+"""Cache the classes that a run loads in a class data sharing (CDS) archive, so that the next JVM starts faster.
 
-An archive belongs to one JVM and one class path; when anything differs Java ignores it without a word.
+An archive is valid for one JVM and one class path. Java silently ignores one that does not match.
 """
 
 from __future__ import annotations
@@ -13,38 +13,41 @@ from pathlib import Path
 from headrace.liveness import process_exists
 from headrace.spark import jars, java
 
-KEPT = 4  # archives, of 200 MB each: a machine has few clones and versions in use
+MAX_ARCHIVES = 4  # 200 MB each; few checkouts and versions are in use on one machine
 
 
 def options(class_path: str, *, record: bool) -> list[str]:
-    """The JVM options that use the archive, or that make it when this JVM ends, if it will have done a whole run."""
-    kept = _place(class_path)
-    with suppress(OSError):  # a cache that cannot be written, or read, only costs the archive
-        if kept.exists():
+    """Return the JVM options that use the archive for this class path.
+
+    If there is none, return with `record` the options that create it when the JVM exits.
+    """
+    archive = _archive(class_path)
+    with suppress(OSError):  # without access to the cache the JVM starts without an archive
+        if archive.exists():
             with suppress(OSError):
-                kept.touch()  # the last used ones are kept
-            return [f'"-XX:SharedArchiveFile={kept}"', "-Xshare:auto"]
+                archive.touch()  # marks it as recently used
+            return [f'"-XX:SharedArchiveFile={archive}"', "-Xshare:auto"]
         if record:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            _tidy()
-            return [f'"-XX:ArchiveClassesAtExit={kept.with_suffix(f".{os.getpid()}")}"']
+            archive.parent.mkdir(parents=True, exist_ok=True)
+            _clean_up()
+            return [f'"-XX:ArchiveClassesAtExit={archive.with_suffix(f".{os.getpid()}")}"']
     return []
 
 
-def keep(*, whole: bool) -> None:
-    """Puts an archive that this process's JVM has made where the next one finds it; one that is not whole goes."""
-    for fresh in _directory().glob(f"*.{os.getpid()}"):
-        if whole:
-            fresh.replace(fresh.with_suffix(".jsa"))
+def publish(*, complete: bool) -> None:
+    """Publish the archive that this process's JVM has created, or delete it if it is not complete."""
+    for created in _directory().glob(f"*.{os.getpid()}"):
+        if complete:
+            created.replace(created.with_suffix(".jsa"))
         else:
-            fresh.unlink()
+            created.unlink()
 
 
-def _tidy() -> None:
-    """Drops what a killed process was making, and all archives but those that were used last."""
-    used = sorted(_directory().glob("*.jsa"), key=lambda kept: kept.stat().st_mtime)
-    dead = [file for file in _directory().glob("*.[0-9]*") if not process_exists(int(file.suffix[1:]))]
-    for file in [*used[: -KEPT + 1], *dead]:
+def _clean_up() -> None:
+    """Delete unfinished archives of killed processes, and the least recently used archives."""
+    archives = sorted(_directory().glob("*.jsa"), key=lambda archive: archive.stat().st_mtime)
+    unfinished = [file for file in _directory().glob("*.[0-9]*") if not process_exists(int(file.suffix[1:]))]
+    for file in [*archives[: -MAX_ARCHIVES + 1], *unfinished]:
         file.unlink(missing_ok=True)
 
 
@@ -52,10 +55,10 @@ def _directory() -> Path:
     return jars.cache() / "classes"
 
 
-def _place(class_path: str) -> Path:
+def _archive(class_path: str) -> Path:
     import pyspark
 
-    there = [jar for jar in class_path.split(os.pathsep) if Path(jar).exists()]
-    changed = [str(Path(file).stat().st_mtime_ns) for file in (pyspark.__file__, *there)]  # which Java compares
+    existing = [jar for jar in class_path.split(os.pathsep) if Path(jar).exists()]
+    changed = [str(Path(file).stat().st_mtime_ns) for file in (pyspark.__file__, *existing)]  # Java compares these
     identity = "\n".join([java.identity(), pyspark.__version__, pyspark.__file__, class_path, *changed])
     return _directory() / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"

@@ -1,4 +1,4 @@
-"""Column names: quoting them, and checking that a DataFrame has them."""
+"""Quote column names, and check that a DataFrame has them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ if TYPE_CHECKING:
 
 
 def quote_name(column: str) -> str:
-    """The name of a column so that Spark takes it for what it is: one with a dot is no field of another."""
+    """Return the column name in backticks, so that Spark does not read a dot in it as access to a field."""
     return "`" + column.replace("`", "``") + "`"
 
 
-def require_columns(frame: DataFrame, what: str, wanted: Iterable[str], *, whole: bool = False) -> None:
-    """Raises all columns that the frame lacks; of `person.name` it has to have `person`, or with `whole` all of it."""
+def require_columns(frame: DataFrame, what: str, columns: Iterable[str], *, exact: bool = False) -> None:
+    """Raise ConfigurationError with all columns that the DataFrame lacks.
+
+    `what` is the setting that names them. For `person.name`, a column `person` is enough unless `exact`.
+    """
     known = {name.lower() for name in frame.columns}
 
     def is_known(column: str) -> bool:
-        part = column.partition(".")[0].strip("`").lower()
-        return column.lower() in known if whole else bool({part, column.strip("`").lower()} & known)
+        top_level = column.partition(".")[0].strip("`").lower()
+        return column.lower() in known if exact else bool({top_level, column.strip("`").lower()} & known)
 
-    missing = [column for column in wanted if not is_known(column)]
+    missing = [column for column in columns if not is_known(column)]
     if missing:
         raise ConfigurationError.of(
-            Problem("", f"{what} names a column {column!r} that is not there", closest_match(column, frame.columns))
+            Problem("", f"{what} names unknown column {column!r}", closest_match(column, frame.columns))
             for column in dict.fromkeys(missing)
         )

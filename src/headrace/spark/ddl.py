@@ -1,4 +1,4 @@
-"""Parse schemas written as DDL."""
+"""Parse schemas in DDL syntax."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def parse_ddl(ddl: str) -> StructType:
-    """The schema that the DDL describes."""
+    """Return the schema that a DDL string describes."""
     from pyspark.sql.types import StructType, _parse_datatype_string
 
     schema = _parse_datatype_string(ddl)

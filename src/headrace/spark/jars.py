@@ -1,4 +1,4 @@
-"""The jars that are needed beside Spark's own: locked by sha256, fetched once into the user's cache."""
+"""The jars that Headrace needs in addition to Spark's: locked by sha256, downloaded once into the user's cache."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from headrace.spark import ivy
 
 LOCKS = Path(__file__).with_name("locks")
 KAFKA_BROKER = "kafka-broker"
-_TELL_AFTER = 2.0
+NOTICE_DELAY_S = 2.0
 
 
 @dataclass(frozen=True)
 class Jar:
-    """One line of a lock: what the jar is called, and which bytes it is."""
+    """One entry of a lock file: a jar's coordinates, sha256 and size."""
 
     coordinates: str
     sha256: str
@@ -30,71 +30,72 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """Its name in the cache."""
+        """Return its file name in the cache."""
         return ivy.jar_file(self.coordinates)
 
 
 def spark_jars(spark_version: str, *, ivy_settings: Path | None = None) -> tuple[Path, ...]:
-    """Return the jars that this Spark needs for Delta, Kafka and Avro; fetch those that the cache lacks."""
-    return _ready(spark_lock(spark_version), ivy_settings)
+    """Return the jars that this Spark needs for Delta, Kafka and Avro. Download those that are not cached."""
+    return _cached(spark_lock(spark_version), ivy_settings)
 
 
 def kafka_broker_jars(*, ivy_settings: Path | None = None) -> tuple[Path, ...]:
-    """The class path of a real Kafka broker, for tests; fetched when it is not there."""
-    return _ready(KAFKA_BROKER, ivy_settings)
+    """Return the class path of a Kafka broker, for tests. Download the jars that are not cached."""
+    return _cached(KAFKA_BROKER, ivy_settings)
 
 
 def spark_lock(spark_version: str) -> str:
-    """The name of the lock for this Spark; a SetupError when there is none."""
+    """Return the name of the lock for this Spark version; raise SetupError if there is none."""
     name = "spark-" + ".".join(spark_version.split(".")[:2])
     if (LOCKS / f"{name}.lock").is_file():
         return name
     known = sorted(path.stem.removeprefix("spark-") for path in LOCKS.glob("spark-*.lock"))
     raise SetupError(
-        f"Spark {spark_version} is not one that Headrace has jars for: {', '.join(known)}",
-        fix="pip install 'headrace[local]', which brings the Spark that Headrace is made for",
+        f"Spark {spark_version} is not supported: Headrace has jars for Spark {', '.join(known)}",
+        fix="pip install 'headrace[local]', which installs a supported Spark",
     )
 
 
 def locked(name: str) -> tuple[Jar, ...]:
-    """The jars of one lock, in the order of the class path."""
+    """Return the jars of a lock, in class path order."""
     lines = (LOCKS / f"{name}.lock").read_text(encoding="utf-8").splitlines()
     fields = (line.split() for line in lines if line and not line.startswith("#"))
     return tuple(Jar(coordinates, sha256, int(size)) for coordinates, sha256, size in fields)
 
 
 def cache() -> Path:
-    """Where fetched things stay: HEADRACE_CACHE, else `headrace` in the user's cache directory."""
-    named = os.environ.get("HEADRACE_CACHE")
-    if named:
-        return Path(named).expanduser().absolute()
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "headrace"
+    """Return the cache directory: HEADRACE_CACHE, or `headrace` in the user's cache directory."""
+    directory = os.environ.get("HEADRACE_CACHE")
+    if directory:
+        return Path(directory).expanduser().absolute()
+    user_cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(user_cache) if user_cache else Path.home() / ".cache") / "headrace"
 
 
 def missing(name: str) -> tuple[Jar, ...]:
-    """The jars of one lock that are not in the cache, or are there with other bytes."""
-    # Every byte at every start: 17 ms for Spark's 22 MB, and no stamp that could be wrong.
-    return tuple(jar for jar in locked(name) if not _is(jar, _directory() / jar.file))
+    """Return the jars of a lock that are not in the cache, or whose bytes differ there."""
+    # Hash every byte at every start: it takes 17 ms for Spark's 22 MB, and a cached result could be wrong.
+    return tuple(jar for jar in locked(name) if not _matches(jar, _directory() / jar.file))
 
 
 def megabytes(jars: Iterable[Jar]) -> str:
-    """How much there is to fetch, for people."""
+    """Return the total size of the jars as text."""
     return f"{sum(jar.size for jar in jars) / 1e6:.0f} MB"
 
 
 def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
-    """Fetch these jars into the cache; other processes may do the same at the same time."""
-    notice = threading.Timer(_TELL_AFTER, _tell, (f"fetching {len(jars)} jars ({megabytes(jars)}) once …",))
+    """Download jars into the cache. Other processes may do the same concurrently."""
+    text = f"downloading {len(jars)} jars ({megabytes(jars)}) into the cache …"
+    notice = threading.Timer(NOTICE_DELAY_S, _print_notice, (text,))
     notice.start()
     try:
         with writing(), tempfile.TemporaryDirectory(dir=_directory(), prefix="fetching-") as private:
             coordinates = [jar.coordinates for jar in jars]
             ivy.download(coordinates, Path(private), settings=ivy_settings, log=_directory() / "ivy.log")
             for jar in jars:
-                _check(jar, Path(private, jar.file))
+                _verify(jar, Path(private, jar.file))
             for jar in jars:
-                # Atomic: whoever comes last replaces bytes by the same bytes.
+                # Atomic. A concurrent process replaces the file with the same bytes.
                 Path(private, jar.file).replace(_directory() / jar.file)
     finally:
         notice.cancel()
@@ -102,19 +103,19 @@ def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Makes the directory of the jars; says so when it, or a jar, cannot be written."""
+    """Create the cache directory of the jars. Convert errors of writing to it to SetupError."""
     try:
         _directory().mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         raise SetupError(
             f"the jars cannot be written to {_directory()}: {error.strerror or error}",
-            fix="make room there, or set HEADRACE_CACHE to a directory that you may write to",
+            fix="check its permissions and free space, or set HEADRACE_CACHE to a writable directory",
         ) from error
 
 
 def sha256(path: Path) -> str:
-    """The hash of a file's bytes."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -123,28 +124,28 @@ def _directory() -> Path:
     return cache() / "jars"
 
 
-def _ready(name: str, ivy_settings: Path | None) -> tuple[Path, ...]:
-    absent = missing(name)
-    if absent:
-        fetch(absent, ivy_settings=ivy_settings)
+def _cached(name: str, ivy_settings: Path | None) -> tuple[Path, ...]:
+    missing_jars = missing(name)
+    if missing_jars:
+        fetch(missing_jars, ivy_settings=ivy_settings)
     return tuple(_directory() / jar.file for jar in locked(name))
 
 
-def _is(jar: Jar, path: Path) -> bool:
-    # Path.is_file raises where nobody may look, until Python 3.14.
+def _matches(jar: Jar, path: Path) -> bool:
+    # Before Python 3.14, Path.is_file raises in a directory without read permission.
     return os.path.isfile(path) and sha256(path) == jar.sha256  # noqa: PTH113
 
 
-def _check(jar: Jar, path: Path) -> None:
-    if _is(jar, path):
+def _verify(jar: Jar, path: Path) -> None:
+    if _matches(jar, path):
         return
     raise SetupError(
-        f"{jar.coordinates} was served with other bytes than the lock says: sha256 {sha256(path)} "
-        f"in place of {jar.sha256}; nothing was kept",
-        fix="ask whoever runs the registry or mirror how its bytes were changed; until then give another one "
+        f"the downloaded {jar.coordinates} does not match the lock: its sha256 is {sha256(path)} "
+        f"instead of {jar.sha256}; nothing was saved",
+        fix="ask the owner of the registry or mirror why the file changed; until then configure another one "
         "in engine.ivy_settings",
     )
 
 
-def _tell(line: str) -> None:
+def _print_notice(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

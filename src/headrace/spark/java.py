@@ -1,4 +1,4 @@
-"""The Java that Spark runs in: which one it is, and how much memory it can have."""
+"""Find the Java installation that Spark runs on, and check its version and the available memory."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _FIX = "install Java 17 or 21 and put it on PATH, or set JAVA_HOME to its direct
 
 
 def executable() -> Path:
-    """The java that Spark will take: JAVA_HOME's, else the one on PATH."""
+    """Return the java that Spark will start: the one in JAVA_HOME, otherwise the one on PATH."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
-    if found is None and home:
-        raise SetupError(f"JAVA_HOME is {home}, and there is no bin/java in it", fix=_FIX)
-    if found is None:
-        raise SetupError("there is no Java here: JAVA_HOME is not set, and PATH has no java", fix=_FIX)
-    return Path(found)
+    path = shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
+    if path is None and home:
+        raise SetupError(f"JAVA_HOME is {home}, which has no bin/java", fix=_FIX)
+    if path is None:
+        raise SetupError("Java is not installed: JAVA_HOME is not set, and PATH has no java", fix=_FIX)
+    return Path(path)
 
 
 def require() -> str:
-    """The version of that Java, like '17.0.15'; a SetupError when Spark cannot run in it."""
+    """Return the version of that Java, like '17.0.15'; raise SetupError if Spark does not support it."""
     java = executable()
-    version = _released(java) or _asked(java)
+    version = _version_in_release_file(java) or _version_from_command(java)
     if int(version.split(".")[0]) not in VERSIONS:
         needed = " or ".join(map(str, VERSIONS))
-        raise SetupError(f"{java} is Java {version}, and Spark needs Java {needed}", fix=_FIX)
+        raise SetupError(f"{java} is Java {version}, but Spark needs Java {needed}", fix=_FIX)
     return version
 
 
 def identity() -> str:
-    """Tells one installation of Java from every other, and from itself after an update."""
+    """Return a text that differs between Java installations, and changes when one is updated."""
     java = executable().resolve()
     return f"{java} {java.stat().st_mtime_ns}"
 
 
 def memory_available() -> int | None:
-    """The bytes that a new process can still take, within its container's limit; None when not told."""
+    """Return the bytes available to a new process within its container's limit; None if unknown."""
     try:
         meminfo = dict(line.split(":") for line in MEMINFO.read_text().splitlines())
         free = int(meminfo["MemAvailable"].split()[0]) * 1024
@@ -54,26 +54,26 @@ def memory_available() -> int | None:
         limit = int((CGROUPS / "memory.max").read_text())
         used = int((CGROUPS / "memory.current").read_text())
         statistics = dict(line.split() for line in (CGROUPS / "memory.stat").read_text().splitlines())
-    except (OSError, ValueError):  # no cgroup of version 2, or "max"
+    except (OSError, ValueError):  # no cgroup v2, or no limit ("max")
         return free
     return max(0, min(free, limit - used + int(statistics.get("inactive_file", 0))))
 
 
-def require_memory(wanted: str) -> str:
-    """What there is for an engine of this memory, like '2g'; a SetupError when that is too little."""
+def require_memory(memory: str) -> str:
+    """Return required and available memory as text; raise SetupError if `memory`, like '2g', is not available."""
     available = memory_available()
     if available is None:
-        return f"{wanted} wanted; this system does not say how much is free"
-    if int(wanted[:-1]) * {"m": 1 << 20, "g": 1 << 30}[wanted[-1]] > available:
+        return f"{memory} needed; free memory is unknown on this system"
+    if int(memory[:-1]) * {"m": 1 << 20, "g": 1 << 30}[memory[-1]] > available:
         raise SetupError(
-            f"the engine's memory is {wanted}, and only {available >> 20}m are free here",
+            f"the engine needs {memory} of memory, but only {available >> 20}m are free",
             fix="close other programs, or lower engine.memory in the environment's file",
         )
-    return f"{wanted} wanted, {available >> 20}m free"
+    return f"{memory} needed, {available >> 20}m free"
 
 
-def _released(java: Path) -> str | None:
-    # Every Java since 9 says its version in a file beside bin/, which saves starting a JVM (0.1 s).
+def _version_in_release_file(java: Path) -> str | None:
+    # Since Java 9 its version is in a file beside bin/. Reading it saves starting a JVM (0.1 s).
     release = java.resolve().parent.parent / "release"
     if not release.is_file():
         return None
@@ -81,14 +81,14 @@ def _released(java: Path) -> str | None:
     return match[1] if match else None
 
 
-def _asked(java: Path) -> str:
+def _version_from_command(java: Path) -> str:
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace")
+        result = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace")
     except OSError as error:
-        raise SetupError(f"{java} does not run: {error.strerror}", fix=_FIX) from error
-    said = answer.stderr + answer.stdout
-    match = re.search(r'version "(\d[\d.]*)', said)
+        raise SetupError(f"{java} cannot be run: {error.strerror}", fix=_FIX) from error
+    output = result.stderr + result.stdout
+    match = re.search(r'version "(\d[\d.]*)', output)
     if match is None:
-        first = next((line.strip() for line in said.splitlines() if line.strip()), "it says nothing")
-        raise SetupError(f"{java} does not tell its version: {first}", fix=_FIX)
+        first_line = next((line.strip() for line in output.splitlines() if line.strip()), "no output")
+        raise SetupError(f"`{java} -version` does not print a version: {first_line}", fix=_FIX)
     return match[1]

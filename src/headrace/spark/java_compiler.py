@@ -1,11 +1,11 @@
-"""Compile our Java classes, once into the user's cache, with the Janino compiler that pyspark ships.
+"""Compile Headrace's Java classes once, into the user's cache, with the Janino compiler that pyspark ships.
 
 `TableLog` replaces Delta's log store for local disks. Delta lists a table's log several times per batch, and its own
-class (4.4.0) then reads size, times, owner and group of every file: half of the time of a small batch after twenty
-minutes of commits.
+class (4.4.0) then reads size, times, owner and group of every file. After twenty minutes of commits this takes half of
+the time of a small batch.
 
 `LocalFiles` replaces Hadoop's local file system, which starts a `chmod` process for each file that it writes
-(3.4, 3.5), and works around a defect of Spark's file source with names like `report[1].json`.
+(3.4, 3.5). It also works around a bug of Spark's file source with names like `report[1].json`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 
 
 def compiled_classes(class_path: Sequence[Path]) -> Path:
-    """Return the jar with our classes; compile it against Spark's jars and `class_path` when the cache lacks it."""
+    """Return the jar with Headrace's classes. If it is not cached, compile it with Spark's jars and `class_path`."""
     import pyspark
 
     spark = Path(pyspark.__file__).parent / "jars"
@@ -41,26 +41,26 @@ def compiled_classes(class_path: Sequence[Path]) -> Path:
     return jar
 
 
-def _compile(against: Sequence[Path], spark: Path, jar: Path) -> None:
+def _compile(class_path: Sequence[Path], spark: Path, jar: Path) -> None:
     compiler = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
     with tempfile.TemporaryDirectory(dir=jar.parent, prefix="compiling-") as private:
-        command: list[str | Path] = [java.executable(), "-XX:TieredStopAtLevel=1", "-cp", _joined(compiler), COMPILER]
-        command += ["-d", private, "-classpath", _joined(against), *SOURCES]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-        compiled = sorted(Path(private).rglob("*.class"))
-        if done.returncode != 0 or not compiled:
-            error = (done.stdout + done.stderr).strip().partition("\n")[0]
+        command: list[str | Path] = [java.executable(), "-XX:TieredStopAtLevel=1", "-cp", _join(compiler), COMPILER]
+        command += ["-d", private, "-classpath", _join(class_path), *SOURCES]
+        result = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        classes = sorted(Path(private).rglob("*.class"))
+        if result.returncode != 0 or not classes:
+            error = (result.stdout + result.stderr).strip().partition("\n")[0]
             raise SetupError(
                 f"Headrace's Java classes cannot be compiled: {error}",
                 where=str(SOURCES[0].parent),
                 fix="reinstall headrace and pyspark",
             )
-        whole = Path(private, jar.name)
-        with zipfile.ZipFile(whole, "w") as archive:
-            for file in compiled:
+        new_jar = Path(private, jar.name)
+        with zipfile.ZipFile(new_jar, "w") as archive:
+            for file in classes:
                 archive.write(file, file.relative_to(private))
-        whole.replace(jar)  # atomic; a concurrent process replaces it with an equal jar
+        new_jar.replace(jar)  # atomic; a concurrent process replaces it with an equal jar
 
 
-def _joined(paths: Sequence[Path]) -> str:
+def _join(paths: Sequence[Path]) -> str:
     return os.pathsep.join(str(path) for path in paths)

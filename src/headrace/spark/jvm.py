@@ -1,4 +1,4 @@
-"""Starts and ends the JVM that Spark runs in; what it says goes into a log file instead of the terminal."""
+"""Start and stop Spark's JVM. Its output goes to a log file instead of the terminal."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ appender.file.strategy.max = 1
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
-KEPT_LOGS = 10
-DYING_LIMIT_S = 10.0
-PY4J = ("", "py4j.clientserver")  # the loggers that it writes to, the first being everybody's
-LOG_SIZE = "64MB"  # then it is set aside, and the one set aside before goes
+MAX_LOGS = 10
+EXIT_TIMEOUT_S = 10.0
+PY4J_LOGGERS = ("", "py4j.clientserver")  # py4j also writes to the root logger
+LOG_SIZE = "64MB"  # at this size the log is rotated, and the previous rotated file is deleted
 EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
 
 
 def start(conf: Mapping[str, str], directory: Path) -> Path:
-    """Starts the JVM with everything that it says in a log file instead of the terminal."""
+    """Start the JVM, unless one is running, and return its log file under `directory`."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     logs = directory / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    for old in sorted(logs.glob("spark-*.log"))[: -KEPT_LOGS + 1]:
-        if not process_exists(int(old.stem.rpartition("-")[2])):  # a stream may go on for weeks
+    for old in sorted(logs.glob("spark-*.log"))[: -MAX_LOGS + 1]:
+        if not process_exists(int(old.stem.rpartition("-")[2])):  # a run may last for weeks
             for file in (old, old.with_suffix(".log.1")):
                 file.unlink(missing_ok=True)
-    for logger in PY4J:
-        logging.getLogger(logger).addFilter(is_not_of_py4j)
+    for logger in PY4J_LOGGERS:
+        logging.getLogger(logger).addFilter(is_not_py4j_error)
     log = logs / f"spark-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     properties = logs / "log4j2.properties"
     properties.write_text(LOG4J.format(log="${sys:headrace.log}", size=LOG_SIZE))
@@ -64,33 +64,33 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
         return log_file(directory) or log
     if conf.get("spark.driver.host") == LOOPBACK:
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
-    with log.open("ab") as sink, _children_recorded():
+    with log.open("ab") as output, _register_children():
         try:
             gateway = launch_gateway(
                 launch,  # type: ignore[no-untyped-call]
-                popen_kwargs={"stdout": sink, "stderr": sink},
+                popen_kwargs={"stdout": output, "stderr": output},
             )
         except KeyboardInterrupt:
-            kill_children()  # pyspark would leave a JVM that cannot report its port
+            kill_children()  # pyspark would leave behind a JVM that it is not connected to
             raise
         except Exception as error:
             raise SetupError(
                 f"the JVM did not start: {_last_line(log) or one_line(error)}",
                 where=str(log),
-                fix="the log named above says more; `headrace doctor` looks at Java and memory",
+                fix="see the log named above; `headrace doctor` checks Java and memory",
             ) from error
     SparkContext._ensure_initialized(gateway=gateway)
     return log
 
 
-def is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """A call that the JVM does not survive is told by its error; py4j writes tracebacks besides (0.10.9.9)."""
+def is_not_py4j_error(record: logging.LogRecord) -> bool:
+    """Filter out py4j's log messages about a lost JVM: the failed call raises an error as well (py4j 0.10.9.9)."""
     return record.levelno < logging.ERROR or record.module not in ("java_gateway", "clientserver")
 
 
 @contextmanager
-def _children_recorded() -> Iterator[None]:
-    """Record the process that pyspark starts as soon as it exists; launch_gateway returns it only when it answers.
+def _register_children() -> Iterator[None]:
+    """Register the process that pyspark starts as soon as it exists. launch_gateway returns only when it answers.
 
     The child ignores SIGTERM and SIGHUP, which a service manager or a terminal sends to all processes of a run
     (pyspark does this for SIGINT). Otherwise the JVM would die in the middle of a batch.
@@ -117,33 +117,33 @@ def _children_recorded() -> Iterator[None]:
 
 
 def has_died(error: BaseException | None = None) -> bool:
-    """Return whether the JVM that was started here has ended by itself, as the error may suggest."""
+    """Return whether the JVM that this process started has died. If `error` is a lost connection, wait for its exit."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False
-    if any(map(_is_of_connection, _chain(error))):  # a dying JVM closes its connections first
+    if any(map(_is_connection_error, _chain(error))):  # a dying JVM closes its connections first
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=DYING_LIMIT_S)
+            process.wait(timeout=EXIT_TIMEOUT_S)
     return process.poll() is not None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error, and those that it was raised from."""
+    """Yield the error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def _is_of_connection(error: BaseException) -> bool:
+def _is_connection_error(error: BaseException) -> bool:
     from py4j.protocol import Py4JNetworkError
 
     return isinstance(error, Py4JNetworkError | ConnectionError)
 
 
-def end() -> int | None:
-    """Waits until the JVM is gone, so that nothing of the run is left behind; its exit code, if it was ours."""
+def stop() -> int | None:
+    """Stop the JVM, wait until it has ended, and return its exit code; None if this process did not start one."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -160,17 +160,16 @@ def end() -> int | None:
 
 
 def log_file(directory: Path) -> Path | None:
-    """The log of this process's Spark under the directory."""
+    """Return the log file of this process's JVM under `directory`, if there is one."""
     logs = sorted((directory / "logs").glob(f"spark-*-{os.getpid()}.log"))
     return logs[-1] if logs else None
 
 
-def text(log: Path) -> str:
-    """What the JVM has said so far."""
+def read_log(log: Path) -> str:
+    """Return what the JVM has written to the log so far."""
     return log.read_text(errors="replace") if log.exists() else ""
 
 
 def _last_line(log: Path) -> str:
-    told = text(log).splitlines()
-    lines = [line for line in told if line.strip() and not line.startswith(EPILOGUE)]
+    lines = [line for line in read_log(log).splitlines() if line.strip() and not line.startswith(EPILOGUE)]
     return lines[-1] if lines else ""

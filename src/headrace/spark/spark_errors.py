@@ -1,20 +1,16 @@
-"""Convert errors of Spark into ours."""
+"""Convert Spark's errors to Headrace's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from headrace.errors import ConfigurationError, HeadraceError, one_line
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager
 def configuration_errors(what: str) -> Iterator[None]:
-    """Says of which part of the configuration Spark complains: a column that is not there, a rule that raises."""
+    """Convert errors raised in this block, such as unknown columns, to a ConfigurationError about `what`."""
     try:
         yield
     except HeadraceError:

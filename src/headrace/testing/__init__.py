@@ -1,4 +1,4 @@
-"""For users' tests: transforms run as real streams, whole pipelines, a real Kafka broker, a workspace."""
+"""Tools for users' tests: run transforms as streams, whole pipelines, a Kafka broker and a local workspace."""
 
 from headrace.testing.pipeline_run import PipelineRun, run_pipeline
 from headrace.testing.stream_harness import Input, Stream, StreamHarness

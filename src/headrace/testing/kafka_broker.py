@@ -1,4 +1,4 @@
-"""A real Kafka broker for tests: one node on 127.0.0.1, started as a child process and gone afterwards."""
+"""A real Kafka broker for tests: one node on 127.0.0.1 in a child process, deleted with its data afterwards."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Value = str | bytes | None
 
-_PATIENCE = 60.0
-_READY = "Kafka Server started"
-_JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_TIMEOUT_S = 60.0
+_READY_MESSAGE = "Kafka Server started"
+_JVM_OPTIONS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
@@ -55,7 +55,7 @@ appender.console.layout.pattern = %d %p %m (%c)%n
 
 
 class Record(NamedTuple):
-    """One record of a topic, as Kafka has it."""
+    """One record of a topic, as stored by Kafka."""
 
     key: bytes | None
     value: bytes | None
@@ -64,7 +64,7 @@ class Record(NamedTuple):
 
 
 class KafkaBroker:
-    """A broker for the time of a `with` block; topics are made, written and read through a Spark session."""
+    """A broker that runs inside a `with` block; a Spark session creates, writes and reads its topics."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -74,12 +74,12 @@ class KafkaBroker:
 
     @property
     def servers(self) -> str:
-        """What a client gives as its bootstrap servers."""
+        """The value of `kafka.bootstrap.servers` for clients."""
         return f"127.0.0.1:{self._port}"
 
     @property
     def log(self) -> Path:
-        """The file with everything that the broker says; it goes when the broker goes."""
+        """The broker's log file, which is deleted when the broker stops."""
         return Path(self._home.name, "broker.log")
 
     def __enter__(self) -> Self:
@@ -92,38 +92,38 @@ class KafkaBroker:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            self._process.kill()  # nothing of it is kept, so nothing has to be closed well
+            self._process.kill()  # no clean shutdown: its data is deleted anyway
             self._process.wait()
         self._home.cleanup()
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic; it can be written to at once."""
+        """Create a topic and wait until it accepts records."""
         with self._admin() as admin:
-            new = self._kafka.admin.NewTopic(name, partitions, 1)
-            made = admin.createTopics([new])
-            self._answer(made.all())
-            topic_id = made.topicId(name).get()
+            topic = self._kafka.admin.NewTopic(name, partitions, 1)
+            result = admin.createTopics([topic])
+            self._wait_for_result(result.all())
+            topic_id = result.topicId(name).get()
             # The controller knows the topic before the broker does.
-            _wait(lambda: topic_id.equals(self._topic_id(admin, name)), f"topic {name!r} did not appear")
+            _wait_for(lambda: topic_id.equals(self._topic_id(admin, name)), f"topic {name!r} was not created")
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with all of its records."""
+        """Delete a topic and its records."""
         with self._admin() as admin:
-            self._answer(admin.deleteTopics([name]).all())
-            _wait(lambda: self._topic_id(admin, name) is None, f"topic {name!r} did not go")
+            self._wait_for_result(admin.deleteTopics([name]).all())
+            _wait_for(lambda: self._topic_id(admin, name) is None, f"topic {name!r} was not deleted")
 
     def send(self, topic: str, records: Iterable[Value | tuple[Value, Value]]) -> None:
-        """Append records in this order; each is a value, or a key and a value."""
+        """Append records to a topic in this order; each is a value, or a tuple of key and value."""
         self._require_topic(topic)
         pairs = [record if isinstance(record, tuple) else (None, record) for record in records]
         if not pairs:
             return
-        rows = [tuple(each.encode() if isinstance(each, str) else each for each in pair) for pair in pairs]
+        rows = [tuple(item.encode() if isinstance(item, str) else item for item in pair) for pair in pairs]
         frame = self._spark.createDataFrame(rows, "key binary, value binary").coalesce(1)
         frame.write.format("kafka").options(**self._options(topic=topic)).save()
 
     def read(self, topic: str) -> list[Record]:
-        """All records of a topic, by partition and offset."""
+        """Return all records of a topic, sorted by partition and offset."""
         self._require_topic(topic)
         options = self._options(subscribe=topic, startingOffsets="earliest", endingOffsets="latest")
         frame = self._spark.read.format("kafka").options(**options).load()
@@ -139,11 +139,11 @@ class KafkaBroker:
     def _require_topic(self, name: str) -> None:
         with self._admin() as admin:
             if self._topic_id(admin, name) is None:
-                raise DataError(f"the broker has no topic {name!r}", fix=f"create_topic({name!r}) first")
+                raise DataError(f"the broker has no topic {name!r}", fix=f"call create_topic({name!r}) first")
 
     @property
     def _kafka(self) -> Any:
-        """Kafka's Java client, as the session's JVM has it."""
+        """The package of Kafka's Java clients in the session's JVM."""
         jvm = self._spark._jvm
         assert jvm is not None
         return jvm.org.apache.kafka.clients
@@ -152,7 +152,7 @@ class KafkaBroker:
     def _admin(self) -> Iterator[Any]:
         try:
             admin = self._kafka.admin.Admin.create({"bootstrap.servers": self.servers})
-        except TypeError as error:  # what py4j calls a class that is not there
+        except TypeError as error:  # what py4j raises for an unknown class
             raise SetupError(
                 "this Spark session has no Kafka classes",
                 fix="start it with headrace.spark.jars.spark_jars(…) on spark.driver.extraClassPath",
@@ -166,40 +166,44 @@ class KafkaBroker:
         listing = admin.listTopics().namesToListings().get().get(name)
         return None if listing is None else listing.topicId()
 
-    def _answer(self, future: Any) -> None:
+    def _wait_for_result(self, future: Any) -> None:
+        """Wait for a future of the admin client; raise DataError with Kafka's message if it failed."""
         from py4j.protocol import Py4JJavaError
 
         try:
             future.get()
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
-            raise DataError(cause.getMessage(), fix=f"the broker's log says more: {self.log}") from error
+            raise DataError(cause.getMessage(), fix=f"see the broker's log for details: {self.log}") from error
 
     def _start(self) -> None:
         home = Path(self._home.name)
         settings, logging = home / "server.properties", home / "log4j2.properties"
         settings.write_text(_SETTINGS.format(port=self._port, controller=self._controller, home=home.as_posix()))
         logging.write_text(_LOGGING)
-        command = [str(java.executable()), *_JVM, f"-Dlog4j2.configurationFile={logging.as_uri()}"]
+        command = [str(java.executable()), *_JVM_OPTIONS, f"-Dlog4j2.configurationFile={logging.as_uri()}"]
         command += ["-cp", os.pathsep.join(str(jar) for jar in jars.kafka_broker_jars())]
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        format_ = [*command, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_command = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings)]
         with self.log.open("ab") as log:
-            if subprocess.run(format_, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode != 0:
-                raise self._failed("could not format its directory")
+            if subprocess.run(format_command, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode != 0:
+                raise self._startup_error("could not format its directory")
             self._process = broker = subprocess.Popen(
                 [*command, "kafka.Kafka", str(settings)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        _wait(lambda: _READY in self._said() or broker.poll() is not None, "it does not start")
+        _wait_for(lambda: _READY_MESSAGE in self._read_log() or broker.poll() is not None, "it did not start")
         if broker.poll() is not None:
-            raise self._failed("died while it started")
+            raise self._startup_error("died during startup")
 
-    def _said(self) -> str:
+    def _read_log(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def _failed(self, what: str) -> SetupError:
-        tail = "\n".join(f"  {line}" for line in self._said().splitlines()[-20:])
-        return SetupError(f"the Kafka broker {what}; the end of its log:\n{tail}", fix="mend what the log tells")
+    def _startup_error(self, problem: str) -> SetupError:
+        tail = "\n".join(f"  {line}" for line in self._read_log().splitlines()[-20:])
+        return SetupError(
+            f"the Kafka broker {problem}; the last lines of its log:\n{tail}",
+            fix="correct the cause that the log shows, and start it again",
+        )
 
 
 def _bytes(value: bytearray | bytes | None) -> bytes | None:
@@ -207,23 +211,27 @@ def _bytes(value: bytearray | bytes | None) -> bytes | None:
 
 
 def _free_ports(count: int) -> list[int]:
-    # Not ones of the system's choice: an outgoing connection could take them before the broker does.
+    # Not ephemeral ports: an outgoing connection could take one of them before the broker does.
     candidates = random.sample(range(20_000, 32_000), 1000)
     return list(islice(filter(_is_free, candidates), count))
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as trial:
+    with socket.socket() as probe:
         try:
-            trial.bind(("127.0.0.1", port))
+            probe.bind(("127.0.0.1", port))
         except OSError:
             return False
         return True
 
 
-def _wait(condition: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + _PATIENCE
+def _wait_for(condition: Callable[[], bool], problem: str) -> None:
+    """Wait until the condition is true; raise SetupError with the problem after a timeout."""
+    deadline = time.monotonic() + _TIMEOUT_S
     while not condition():
         if time.monotonic() > deadline:
-            raise SetupError(f"the Kafka broker was waited for {_PATIENCE:.0f} s: {otherwise}", fix="try again")
+            raise SetupError(
+                f"the Kafka broker timed out after {_TIMEOUT_S:.0f} s: {problem}",
+                fix="try again when the machine is less busy",
+            )
         time.sleep(0.05)

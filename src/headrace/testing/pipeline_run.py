@@ -1,10 +1,10 @@
-"""Runs a whole pipeline in a temporary directory, as `headrace run` does, and gives its tables back."""
+"""Run a whole pipeline in a temporary directory as `headrace run` does, and read its tables."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,60 +21,57 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PipelineRun:
-    """What a run left behind: its tables, and what its batches told."""
+    """The result of a run: its tables and the events of its batches."""
 
     spark: SparkSession
     bundle: Bundle
     events: tuple[Event, ...]
 
     def table(self, name: str) -> DataFrame:
-        """A table as it is after the run."""
+        """Return a table in its state after the run."""
         return table_of(self.bundle.environment, name).read(self.spark)
 
     def rows(self, name: str) -> list[Row]:
-        """All rows of a table."""
+        """Return all rows of a table."""
         return self.table(name).collect()
 
     def quarantine(self, name: str) -> list[Row]:
-        """The rows that the table's step refused; its table is made with the first of them."""
+        """Return the quarantined rows of a table; none if its quarantine table does not exist yet."""
         table = table_of(self.bundle.environment, name + QUARANTINE_SUFFIX)
         return table.read(self.spark).collect() if table.exists(self.spark) else []
 
-    def total(self, step: str, what: str) -> int:
-        """The sum of one count, like `rows`, `late` or `duplicates`, over the step's batches."""
-        return sum(getattr(event, what) for event in self.events if event.step == step and event.what == "batch")
+    def total(self, step: str, count: str) -> int:
+        """Return the sum of one count, such as `rows`, `late` or `duplicates`, over the batches of a step."""
+        return sum(getattr(event, count) for event in self.events if event.step == step and event.what == "batch")
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a test's run reads and writes: everything under one directory, some sources elsewhere."""
+def relocate(bundle: Bundle, directory: Path, sources: Mapping[str, Path | Source] | None = None) -> Bundle:
+    """Return the bundle with its tables, checkpoints and folders in `directory`, and with these sources.
 
-    directory: Path
-    sources: Mapping[str, Path | Source] = field(default_factory=dict)
-
-    def put(self, bundle: Bundle) -> Bundle:
-        """The bundle, moved to these places."""
-        environment = bundle.environment
-        sources = dict(environment.sources)
-        for name, place in self.sources.items():
-            known = sources.get(name)
-            if not isinstance(place, Path):
-                sources[name] = place
-            elif isinstance(known, FileSource):
-                sources[name] = known.model_copy(update={"path": str(place)})
-            else:
-                raise ConfigurationError(
-                    f"source {name!r} is not one of files", fix="give a source of your own instead of a path"
-                )
-        moved = environment.model_copy(
-            update={
-                "tables": Tables(root=str(self.directory / "tables")),
-                "checkpoints": str(self.directory / "checkpoints"),
-                "folders": {name: str(self.directory / "folders" / name) for name in environment.folders},
-                "sources": sources,
-            }
-        )
-        return bundle.model_copy(update={"environment": moved, "root": str(self.directory)})
+    A path replaces the path of a file source; a source replaces the whole definition.
+    """
+    environment = bundle.environment
+    new_sources = dict(environment.sources)
+    for name, source in (sources or {}).items():
+        current = new_sources.get(name)
+        if not isinstance(source, Path):
+            new_sources[name] = source
+        elif isinstance(current, FileSource):
+            new_sources[name] = current.model_copy(update={"path": str(source)})
+        else:
+            raise ConfigurationError(
+                f"source {name!r} is not a file source, so it cannot be replaced by a path",
+                fix="pass a source definition instead of a path",
+            )
+    new_environment = environment.model_copy(
+        update={
+            "tables": Tables(root=str(directory / "tables")),
+            "checkpoints": str(directory / "checkpoints"),
+            "folders": {name: str(directory / "folders" / name) for name in environment.folders},
+            "sources": new_sources,
+        }
+    )
+    return bundle.model_copy(update={"environment": new_environment, "root": str(directory)})
 
 
 def run_pipeline(
@@ -88,16 +85,17 @@ def run_pipeline(
     values: Mapping[str, str] | None = None,
     only: Sequence[str] = (),
 ) -> PipelineRun:
-    """Runs the pipeline over what its sources hold; run it again in the same directory for what has come since.
+    """Run a pipeline of the bundle in `root` until it has processed all available data.
 
-    Tables, checkpoints and folders lie in the directory; topics are written where the environment says.
+    Tables, checkpoints and folders are in `directory`; another run with the same directory processes new data only.
+    Topics are written to the servers of the environment. `sources` replaces sources, or paths of file sources.
     """
     from headrace.runtime import runner
 
     code = str(root / "src")
     if code not in sys.path:
         sys.path.insert(0, code)
-    bundle = Places(directory, sources or {}).put(load_bundle(root, environment, values))
+    bundle = relocate(load_bundle(root, environment, values), directory, sources)
     events: list[Event] = []
     with runner.announce_run(bundle, pipeline, watch=events.append) as announced:
         runner.run(spark, bundle, pipeline, announced=announced, only=only, once=True)

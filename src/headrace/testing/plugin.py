@@ -1,4 +1,4 @@
-"""The pytest plugin: `spark`, tuned and shared by the whole session, and `stream`, the harness on it."""
+"""The pytest plugin with the fixtures `spark`, a session that all tests share, and `stream`, a StreamHarness."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from headrace.testing.stream_harness import StreamHarness
 
-if TYPE_CHECKING:  # pytest loads this plugin in every run, also where there is no pyspark
+if TYPE_CHECKING:  # pytest loads this plugin in every run, even without pyspark
     from pyspark.sql import SparkSession
 
     from headrace.config.models import Setting
@@ -17,13 +17,13 @@ if TYPE_CHECKING:  # pytest loads this plugin in every run, also where there is 
 
 @pytest.fixture(scope="session")
 def spark_settings() -> dict[str, Setting]:
-    """Spark settings of your own: override this fixture in conftest.py."""
+    """Return additional Spark settings; override this fixture in conftest.py."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def spark(spark_settings: dict[str, Setting], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One tuned local Spark, with Delta, for all tests."""
+    """Yield a local Spark session with Delta, tuned for tests and shared by all of them."""
     from headrace.config.models import LocalEngine
     from headrace.spark.session import close_session, open_session
 
@@ -39,5 +39,5 @@ def spark(spark_settings: dict[str, Setting], tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StreamHarness:
-    """Runs transforms as real streams in a temporary directory."""
+    """Return a harness that runs transforms as real streams in a temporary directory."""
     return StreamHarness(spark, tmp_path_factory.mktemp("stream"))

@@ -1,1 +1,1 @@
-"""Built-in transforms: plain functions over frames, each usable without Headrace."""
+"""Built-in transforms: plain functions on DataFrames, usable without Headrace."""

@@ -1,4 +1,4 @@
-"""What a bronze step does to rows as they arrive."""
+"""Transforms for bronze steps: cleaning rows as they arrive."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 
 def deduplicate(rows: DataFrame, /, *, keys: list[str], forever: bool = False) -> DataFrame:
-    """Keep the first row of each key: within the watermark's delay, or for ever, with ever more state."""
+    """Drop rows whose key was seen before within the watermark's delay, or ever with `forever` (unbounded state)."""
     if isinstance(keys, str) or not keys:
         raise ValueError(f"deduplicate: keys must be a list of one or more column names, not {keys!r}")
     if unknown := [key for key in keys if key not in rows.columns]:

@@ -1,4 +1,4 @@
-"""What a gold step makes of rows: figures per window of time."""
+"""Transforms for gold steps: aggregating rows per time window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FUNCTIONS: dict[str, Callable[[Column], Column]] = {
     "first": F.first,
     "last": F.last,
 }
-Duration = str  # a setting of a type called so is held to be a duration by `headrace check`, in any transform
+Duration = str  # `headrace check` validates parameters annotated with a type of this name, in every transform
 DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
 
 
@@ -36,24 +36,25 @@ def aggregate_windows(
     gap: Duration | None = None,
     by: Sequence[str] = (),
 ) -> DataFrame:
-    """Aggregates such as `{revenue: {sum: amount}, orders: {count: "*"}}`, per window and value of `by`.
+    """Compute aggregates such as `{revenue: {sum: amount}, orders: {count: "*"}}` per window and group.
 
-    `window` alone is tumbling, with `slide` sliding; `gap` alone is a session, which that long a pause ends.
+    `window` alone makes tumbling windows, with `slide` sliding ones. `gap` alone makes session windows, which end after
+    a pause of that length. `by` are the columns to group by.
     """
     if isinstance(by, str):
         raise ValueError(f"aggregate_windows: by must be a list of column names, not {by!r}")
     _require("time", [time], rows)
     _require("by", by, rows)
-    figures = [_figure(name, aggregate, rows).alias(name) for name, aggregate in aggregates.items()]
+    columns = [_aggregate(name, aggregate, rows).alias(name) for name, aggregate in aggregates.items()]
     outputs = ["window_start", "window_end", *by, *aggregates]
-    if not figures or len(set(outputs)) < len(outputs):
+    if not columns or len(set(outputs)) < len(outputs):
         raise ValueError(f"aggregate_windows: needs one or more aggregates, and different names, not {outputs}")
-    span = _span(time, window, slide, gap).alias("_window")
+    time_window = _time_window(time, window, slide, gap).alias("_window")
     if gap and rows.isStreaming and not by:
         raise ValueError("aggregate_windows: session windows of a stream need by, one or more columns to group by")
     return (
-        rows.groupBy(span, *map(_column, by))
-        .agg(*figures)
+        rows.groupBy(time_window, *map(_column, by))
+        .agg(*columns)
         .select(
             F.col("_window.start").alias("window_start"),
             F.col("_window.end").alias("window_end"),
@@ -62,8 +63,8 @@ def aggregate_windows(
     )
 
 
-def _span(time: str, window: str | None, slide: str | None, gap: str | None) -> Column:
-    # Spark 4.2.0 takes an unreadable session gap for null, and drops every row without a word.
+def _time_window(time: str, window: str | None, slide: str | None, gap: str | None) -> Column:
+    # Spark 4.2.0 treats an invalid session gap as null, and silently drops every row.
     for name, value in (("window", window), ("slide", slide), ("gap", gap)):
         if value is not None and not DURATION.fullmatch(str(value)):
             raise ValueError(f"aggregate_windows: {name} must be a duration like '5 minutes', not {value!r}")
@@ -74,7 +75,7 @@ def _span(time: str, window: str | None, slide: str | None, gap: str | None) -> 
     raise ValueError("aggregate_windows: give window (tumbling), window and slide (sliding), or gap alone (session)")
 
 
-def _figure(name: str, aggregate: Mapping[str, str], rows: DataFrame) -> Column:
+def _aggregate(name: str, aggregate: Mapping[str, str], rows: DataFrame) -> Column:
     if not isinstance(aggregate, Mapping) or len(aggregate) != 1:
         raise ValueError(f"aggregate_windows: aggregate {name!r} must be like {{sum: amount}}, not {aggregate!r}")
     ((function, column),) = aggregate.items()

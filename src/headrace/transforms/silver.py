@@ -1,4 +1,4 @@
-"""What a silver step adds to clean rows."""
+"""Transforms for silver steps: enriching clean rows."""
 
 from __future__ import annotations
 
@@ -17,27 +17,30 @@ def join_static(
     how: Literal["left", "inner"] = "left",
     **dimensions: DataFrame,
 ) -> DataFrame:
-    """Add the columns of each dimension to the rows whose key columns, of the same names, are equal.
+    """Join a stream with static tables: add the columns of each dimension to the rows with equal key columns.
 
-    A null key matches nothing, and a key that stands twice in a dimension doubles its rows.
+    The key columns have the same names on both sides. A null key matches nothing. A key that occurs twice in a
+    dimension duplicates its rows.
     """
     if how not in ("left", "inner"):
         raise ValueError(f"join_static: how must be 'left' or 'inner', not {how!r}")
     if not dimensions:
-        raise ValueError("join_static: there is no dimension to join; read at least one input besides the stream")
+        raise ValueError("join_static: there is no dimension to join; add at least one static input besides the stream")
     joined = rows
-    for name, own in _keys_of(keys, list(dimensions)).items():
-        joined = _join(joined, dimensions[name], name, own, how)
+    for name, dimension_keys in _keys_by_dimension(keys, list(dimensions)).items():
+        joined = _join(joined, dimensions[name], name, dimension_keys, how)
     return joined
 
 
-def _keys_of(keys: list[str] | Mapping[str, list[str]], dimensions: list[str]) -> dict[str, list[str]]:
+def _keys_by_dimension(keys: list[str] | Mapping[str, list[str]], dimensions: list[str]) -> dict[str, list[str]]:
     by_name = dict(keys) if isinstance(keys, Mapping) else dict.fromkeys(dimensions, keys)
     if by_name.keys() != set(dimensions):
         raise ValueError(f"join_static: keys is given for {list(by_name)}, but the dimensions are {dimensions}")
-    for name, own in by_name.items():
-        if isinstance(own, str) or not own:
-            raise ValueError(f"join_static: keys of {name!r} must be a list of one or more column names, not {own!r}")
+    for name, columns in by_name.items():
+        if isinstance(columns, str) or not columns:
+            raise ValueError(
+                f"join_static: keys of {name!r} must be a list of one or more column names, not {columns!r}"
+            )
     return by_name
 
 
@@ -48,8 +51,8 @@ def _join(rows: DataFrame, dimension: DataFrame, name: str, keys: list[str], how
     added = [column for column in dimension.columns if column not in keys]
     if both := [column for column in added if column in rows.columns]:
         raise ValueError(
-            f"join_static: dimension {name!r} has columns {both} that the rows have already; "
-            "rename or drop them where the dimension is written"
+            f"join_static: dimension {name!r} has columns {both} that the stream already has; "
+            "rename or drop them in the step that writes the dimension"
         )
-    order = [F.col(f"`{column}`") for column in (*rows.columns, *added)]  # a join puts its keys first
+    order = [F.col(f"`{column}`") for column in (*rows.columns, *added)]  # Spark's join moves the keys to the front
     return rows.join(dimension, keys, how).select(order)

@@ -1,4 +1,4 @@
-"""A workspace without processes, and its client."""
+"""Fixtures: a workspace that starts no processes, and a client."""
 
 from __future__ import annotations
 

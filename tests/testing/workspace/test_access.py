@@ -1,4 +1,4 @@
-"""Who may call the workspace: tokens that it issued, and Host headers of this machine."""
+"""Access to the workspace: only with tokens that it issued, and with Host headers of this machine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ IMPORT = "/api/2.0/workspace-files/import-file/Shared/uploaded"
 DISCOVERY = "/.well-known/databricks-config"
 
 
-def call(workspace: LocalWorkspace, path: str = LIST, method: str = "GET", **given: object) -> requests.Response:
-    headers = {"Authorization": f"Bearer {workspace.token}", **given.pop("headers", {})}  # type: ignore[dict-item]
-    sent = {name: value for name, value in headers.items() if value is not None}
-    return requests.request(method, workspace.url + path, headers=sent, timeout=10, **given)  # type: ignore[arg-type]
+def call(workspace: LocalWorkspace, path: str = LIST, method: str = "GET", **arguments: object) -> requests.Response:
+    headers = {"Authorization": f"Bearer {workspace.token}", **arguments.pop("headers", {})}  # type: ignore[dict-item]
+    present = {name: value for name, value in headers.items() if value is not None}
+    return requests.request(method, workspace.url + path, headers=present, timeout=10, **arguments)  # type: ignore[arg-type]
 
 
 def test_each_workspace_has_a_random_token(tmp_path: Path) -> None:
@@ -34,9 +34,9 @@ def test_each_workspace_has_a_random_token(tmp_path: Path) -> None:
 def test_only_issued_tokens_are_accepted(workspace: LocalWorkspace) -> None:
     assert call(workspace).status_code == 200
     for token in ("me", "alice", workspace.token[:-1], workspace.token + "x", "é", ""):
-        answer = call(workspace, headers={"Authorization": f"Bearer {token}".encode()})
-        assert answer.status_code == (403 if token else 401), token
-    assert answer.json()["error_code"] == 401
+        response = call(workspace, headers={"Authorization": f"Bearer {token}".encode()})
+        assert response.status_code == (403 if token else 401), token
+    assert response.json()["error_code"] == 401
     assert call(workspace, headers={"Authorization": "Bearer me"}).json() == {
         "error_code": 403,
         "message": "Invalid access token.",
@@ -45,7 +45,7 @@ def test_only_issued_tokens_are_accepted(workspace: LocalWorkspace) -> None:
         assert call(workspace, headers={"Authorization": header}).status_code == 401, header
 
 
-def test_the_official_client_understands_a_refused_login(workspace: LocalWorkspace) -> None:
+def test_official_client_reports_a_failed_login(workspace: LocalWorkspace) -> None:
     for token, error in (("me", PermissionDenied), (" ", Unauthenticated)):
         client = WorkspaceClient(host=workspace.url, token="-", auth_type="pat")
         client.config._header_factory = lambda token=token: {"Authorization": f"Bearer {token}"}
@@ -53,7 +53,7 @@ def test_the_official_client_understands_a_refused_login(workspace: LocalWorkspa
             client.current_user.me()
 
 
-def test_a_token_belongs_to_one_user_and_survives_a_restart(workspace: LocalWorkspace) -> None:
+def test_token_belongs_to_one_user_and_survives_a_restart(workspace: LocalWorkspace) -> None:
     token = workspace.token_for("bob")
     assert token not in (workspace.token, workspace.token_for("alice"), workspace.token_for("bob@other.com"))
     assert workspace.token_for("bob") == workspace.token_for("bob@example.com") == token
@@ -64,15 +64,15 @@ def test_a_token_belongs_to_one_user_and_survives_a_restart(workspace: LocalWork
     assert workspace.client().current_user.me().user_name == "me@example.com"
 
 
-def test_a_name_cannot_leave_the_directory_of_homes(workspace: LocalWorkspace) -> None:
+def test_user_name_cannot_escape_the_directory_of_homes(workspace: LocalWorkspace) -> None:
     assert workspace.client("../../b o").current_user.me().user_name == "..-..-b-o@example.com"
-    assert sorted(part.name for part in (workspace.directory / "Workspace/Users").iterdir()) == [
+    assert sorted(home.name for home in (workspace.directory / "Workspace/Users").iterdir()) == [
         "..-..-b-o@example.com"
     ]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost", "LOCALHOST:80", "[::1]:7171", "[::1]"])
-def test_hosts_of_this_machine_are_accepted(workspace: LocalWorkspace, host: str) -> None:
+def test_loopback_hosts_are_accepted(workspace: LocalWorkspace, host: str) -> None:
     for path in (LIST, DISCOVERY):
         assert call(workspace, path, headers={"Host": host}).status_code == 200
 
@@ -80,14 +80,14 @@ def test_hosts_of_this_machine_are_accepted(workspace: LocalWorkspace, host: str
 @pytest.mark.parametrize(
     "host", ["evil.example.com", "127.0.0.1.evil.com", "localhost.evil.com:7171", "127.0.0.1@evil.com", "10.0.0.1", ""]
 )
-def test_other_hosts_are_refused(workspace: LocalWorkspace, host: str) -> None:
+def test_other_hosts_are_rejected(workspace: LocalWorkspace, host: str) -> None:
     for path in (LIST, DISCOVERY):
-        answer = call(workspace, path, headers={"Host": host})
-        assert (answer.status_code, answer.json()["error_code"]) == (403, "PERMISSION_DENIED")
+        response = call(workspace, path, headers={"Host": host})
+        assert (response.status_code, response.json()["error_code"]) == (403, "PERMISSION_DENIED")
 
 
 @pytest.mark.parametrize("hosts", [b"", b"Host: localhost\r\nHost: evil.example.com\r\n"])
-def test_a_call_names_exactly_one_host(workspace: LocalWorkspace, hosts: bytes) -> None:
+def test_call_needs_exactly_one_host_header(workspace: LocalWorkspace, hosts: bytes) -> None:
     login = f"Authorization: Bearer {workspace.token}\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", int(workspace.url.rpartition(":")[2]))) as connection:
         connection.sendall(f"GET {LIST} HTTP/1.1\r\n".encode() + hosts + login)
@@ -95,24 +95,29 @@ def test_a_call_names_exactly_one_host(workspace: LocalWorkspace, hosts: bytes) 
 
 
 @pytest.fixture(params=[{"Authorization": "Bearer me"}, {"Host": "evil.example.com"}], ids=["token", "host"])
-def refused(request: pytest.FixtureRequest) -> dict[str, str]:
+def rejected_headers(request: pytest.FixtureRequest) -> dict[str, str]:
     return request.param  # type: ignore[no-any-return]
 
 
-def test_a_refused_call_has_no_effect(workspace: LocalWorkspace, refused: dict[str, str]) -> None:
+def test_rejected_call_has_no_effect(workspace: LocalWorkspace, rejected_headers: dict[str, str]) -> None:
     workspace.faults.broken(1)
     connection = HTTPConnection("127.0.0.1", int(workspace.url.rpartition(":")[2]), timeout=10)
-    headers = {"Host": "localhost", "Authorization": f"Bearer {workspace.token}", **refused}
-    connection.request("POST", IMPORT, body=b"x" * 2**23, headers=headers)  # all of it, before the answer is read
-    answer = connection.getresponse()
-    assert (answer.status, answer.headers["Connection"]) == (403, "close")
+    headers = {"Host": "localhost", "Authorization": f"Bearer {workspace.token}", **rejected_headers}
+    connection.request("POST", IMPORT, body=b"x" * 2**23, headers=headers)  # sends it all before reading the response
+    response = connection.getresponse()
+    assert (response.status, response.headers["Connection"]) == (403, "close")
     connection.close()
     assert not (workspace.directory / "Workspace/Shared/uploaded").exists()
     assert workspace.faults.calls == []
 
 
-def test_a_call_is_refused_before_its_body_arrives(workspace: LocalWorkspace, refused: dict[str, str]) -> None:
-    headers = {"Host": "localhost", "Authorization": f"Bearer {workspace.token}", **refused, "Content-Length": 2**40}
+def test_call_is_rejected_before_its_body_arrives(workspace: LocalWorkspace, rejected_headers: dict[str, str]) -> None:
+    headers = {
+        "Host": "localhost",
+        "Authorization": f"Bearer {workspace.token}",
+        **rejected_headers,
+        "Content-Length": 2**40,
+    }
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     with socket.create_connection(("127.0.0.1", int(workspace.url.rpartition(":")[2])), timeout=5) as connection:
         connection.sendall(f"POST {IMPORT} HTTP/1.1\r\n{head}\r\n".encode())
@@ -120,12 +125,12 @@ def test_a_call_is_refused_before_its_body_arrives(workspace: LocalWorkspace, re
 
 
 def test_discovery_needs_no_token_unless_it_has_a_body(workspace: LocalWorkspace) -> None:
-    found = call(workspace, DISCOVERY, headers={"Authorization": None})
-    assert found.json() == {"oidc_endpoint": f"{workspace.url}/oidc", "workspace_id": "1"}
+    response = call(workspace, DISCOVERY, headers={"Authorization": None})
+    assert response.json() == {"oidc_endpoint": f"{workspace.url}/oidc", "workspace_id": "1"}
     assert call(workspace, DISCOVERY, data=b"x", headers={"Authorization": None}).status_code == 401
 
 
-def test_a_refused_call_closes_its_connection_alone(workspace: LocalWorkspace) -> None:
+def test_rejected_call_closes_only_its_own_connection(workspace: LocalWorkspace) -> None:
     with requests.Session() as session:
         login = {"Authorization": f"Bearer {workspace.token}"}
         for headers, status in ((login, 200), ({}, 401), (login, 200)):

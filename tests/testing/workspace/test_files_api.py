@@ -1,4 +1,4 @@
-"""Workspace files: parents must be there, what is there is not replaced unasked, bytes stay as they are."""
+"""Workspace files: parents must exist, files are not overwritten by default, content is preserved byte by byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def import_file(client: WorkspaceClient, path: str, content: bytes = BYTES, **qu
     client.api_client.do("POST", f"/api/2.0/workspace-files/import-file{path}", query=query, data=content)
 
 
-def test_bytes_come_back_as_they_were_sent(client: WorkspaceClient, workspace: LocalWorkspace) -> None:
+def test_content_is_preserved(client: WorkspaceClient, workspace: LocalWorkspace) -> None:
     import_file(client, "/Workspace/Shared/one.bin")
     client.workspace.upload("/Shared/two.bin", io.BytesIO(BYTES), format=ImportFormat.AUTO)
     client.workspace.import_("/Shared/three.bin", content=base64.b64encode(BYTES).decode(), format=ImportFormat.AUTO)
@@ -31,7 +31,7 @@ def test_bytes_come_back_as_they_were_sent(client: WorkspaceClient, workspace: L
     assert exported.content is not None and base64.b64decode(exported.content) == BYTES
 
 
-def test_a_missing_parent_is_a_404(client: WorkspaceClient) -> None:
+def test_missing_parent_is_an_error(client: WorkspaceClient) -> None:
     with pytest.raises(ResourceDoesNotExist, match="parent folder"):
         import_file(client, "/Workspace/Shared/no/where.txt")
     client.workspace.mkdirs("/Workspace/Shared/no")
@@ -39,7 +39,7 @@ def test_a_missing_parent_is_a_404(client: WorkspaceClient) -> None:
     assert client.workspace.get_status("/Shared/no/where.txt").size == len(BYTES)
 
 
-def test_what_is_there_is_replaced_only_when_told(client: WorkspaceClient) -> None:
+def test_file_is_overwritten_only_with_overwrite(client: WorkspaceClient) -> None:
     import_file(client, "/Workspace/Shared/a.txt", b"old")
     with pytest.raises(ResourceAlreadyExists):
         import_file(client, "/Workspace/Shared/a.txt", b"new")
@@ -50,7 +50,7 @@ def test_what_is_there_is_replaced_only_when_told(client: WorkspaceClient) -> No
     assert client.workspace.download("/Shared/a.txt").read() == b"new"
 
 
-def test_mkdirs_goes_all_the_way_and_may_be_repeated(client: WorkspaceClient) -> None:
+def test_mkdirs_creates_parents_and_can_be_repeated(client: WorkspaceClient) -> None:
     for _ in range(2):
         client.workspace.mkdirs("/Workspace/Shared/a/b/c")
     info = client.workspace.get_status("/Workspace/Shared/a/b")
@@ -61,24 +61,24 @@ def test_mkdirs_goes_all_the_way_and_may_be_repeated(client: WorkspaceClient) ->
         client.workspace.mkdirs("/Workspace/Shared/file/below")
 
 
-def test_lists_are_sorted_and_can_go_down(client: WorkspaceClient) -> None:
+def test_list_is_sorted_and_can_be_recursive(client: WorkspaceClient) -> None:
     client.workspace.mkdirs("/Shared/empty")
     client.workspace.mkdirs("/Shared/r/conf")
     for name in ("b", "a", "conf/c"):
         import_file(client, f"/Workspace/Shared/r/{name}.yml")
-    assert [each.path for each in client.workspace.list("/Shared/r")] == [
+    assert [entry.path for entry in client.workspace.list("/Shared/r")] == [
         "/Shared/r/a.yml",
         "/Shared/r/b.yml",
         "/Shared/r/conf",
     ]
-    assert "/Shared/r/conf/c.yml" in [each.path for each in client.workspace.list("/Shared/r", recursive=True)]
-    assert [each.path for each in client.workspace.list("/Shared/r/a.yml")] == ["/Shared/r/a.yml"]
+    assert "/Shared/r/conf/c.yml" in [entry.path for entry in client.workspace.list("/Shared/r", recursive=True)]
+    assert [entry.path for entry in client.workspace.list("/Shared/r/a.yml")] == ["/Shared/r/a.yml"]
     assert list(client.workspace.list("/Shared/empty")) == []
     with pytest.raises(ResourceDoesNotExist):
         list(client.workspace.list("/Shared/nothing"))
 
 
-def test_a_directory_goes_only_when_empty_or_told(client: WorkspaceClient) -> None:
+def test_directory_is_deleted_only_if_empty_or_with_recursive(client: WorkspaceClient) -> None:
     client.workspace.mkdirs("/Shared/d/e")
     with pytest.raises(BadRequest, match="not empty"):
         client.workspace.delete("/Shared/d")
@@ -89,20 +89,20 @@ def test_a_directory_goes_only_when_empty_or_told(client: WorkspaceClient) -> No
         client.workspace.delete("/Shared/d", recursive=True)
 
 
-def test_each_user_has_a_home(client: WorkspaceClient) -> None:
+def test_each_user_has_a_home_directory(client: WorkspaceClient) -> None:
     me = client.current_user.me()
     assert me.user_name == "alice@example.com"
     assert client.workspace.get_status(f"/Users/{me.user_name}").object_type == ObjectType.DIRECTORY
 
 
 @pytest.mark.parametrize("path", ["Shared/a", "/Shared/../../a", "/Shared/./a"])
-def test_nothing_leaves_the_workspace(client: WorkspaceClient, path: str, tmp_path: Path) -> None:
+def test_paths_cannot_escape_the_workspace(client: WorkspaceClient, path: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterValue):
         client.workspace.mkdirs(path)
-    assert [each.name for each in tmp_path.iterdir()] == ["workspace"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["workspace"]
 
 
-def test_large_files_come_in_by_import_file_only(client: WorkspaceClient) -> None:
+def test_only_import_file_accepts_large_files(client: WorkspaceClient) -> None:
     large = b"x" * (10 * 2**20 + 1)
     import_file(client, "/Workspace/Shared/large", large)
     with pytest.raises(BadRequest, match="limit"):

@@ -14,46 +14,46 @@ from databricks.sdk.service.workspace import WorkspaceObjectPermissionLevel as F
 from workspaces import create, job
 
 
-def told(permissions: JobPermissions) -> set[tuple[str, str]]:
+def direct_grants(permissions: JobPermissions) -> set[tuple[str, str]]:
     return {
-        (entry.user_name or entry.group_name or entry.service_principal_name or "", one.permission_level.value)
+        (entry.user_name or entry.group_name or entry.service_principal_name or "", permission.permission_level.value)
         for entry in permissions.access_control_list or []
-        for one in entry.all_permissions or []
-        if one.permission_level and not one.inherited
+        for permission in entry.all_permissions or []
+        if permission.permission_level and not permission.inherited
     }
 
 
-def test_a_job_has_one_owner_while_grants_come_and_go(client: WorkspaceClient) -> None:
+def test_job_has_one_owner_while_other_grants_change(client: WorkspaceClient) -> None:
     number = str(create(client, job()))
-    assert told(client.jobs.get_permissions(number)) == {("alice@example.com", "IS_OWNER")}
+    assert direct_grants(client.jobs.get_permissions(number)) == {("alice@example.com", "IS_OWNER")}
     owner = Grant(user_name="alice@example.com", permission_level=Level.IS_OWNER)
     viewer = Grant(group_name="users", permission_level=Level.CAN_VIEW)
-    for without in ([viewer], []):
+    for without_owner in ([viewer], []):
         with pytest.raises(InvalidParameterValue, match="one owner"):
-            client.jobs.set_permissions(number, access_control_list=without)
+            client.jobs.set_permissions(number, access_control_list=without_owner)
     client.jobs.set_permissions(number, access_control_list=[owner, viewer])
     client.jobs.update_permissions(
         number, access_control_list=[Grant(service_principal_name="robot", permission_level=Level.CAN_MANAGE)]
     )
-    assert told(client.jobs.get_permissions(number)) == {
+    assert direct_grants(client.jobs.get_permissions(number)) == {
         ("alice@example.com", "IS_OWNER"),
         ("users", "CAN_VIEW"),
         ("robot", "CAN_MANAGE"),
     }
     client.jobs.set_permissions(number, access_control_list=[Grant(user_name="bob", permission_level=Level.IS_OWNER)])
-    assert told(client.jobs.get_permissions(number)) == {("bob", "IS_OWNER")}
+    assert direct_grants(client.jobs.get_permissions(number)) == {("bob", "IS_OWNER")}
 
 
-def test_there_are_not_two_owners(client: WorkspaceClient) -> None:
+def test_two_owners_are_an_error(client: WorkspaceClient) -> None:
     number = str(create(client, job()))
-    two = [Grant(user_name=name, permission_level=Level.IS_OWNER) for name in ("bob", "eve")]
+    two_owners = [Grant(user_name=name, permission_level=Level.IS_OWNER) for name in ("bob", "eve")]
     with pytest.raises(InvalidParameterValue, match="one owner"):
-        client.jobs.set_permissions(number, access_control_list=two)
-    client.jobs.update_permissions(number, access_control_list=two[:1])
-    assert told(client.jobs.get_permissions(number)) == {("bob", "IS_OWNER")}
+        client.jobs.set_permissions(number, access_control_list=two_owners)
+    client.jobs.update_permissions(number, access_control_list=two_owners[:1])
+    assert direct_grants(client.jobs.get_permissions(number)) == {("bob", "IS_OWNER")}
 
 
-def test_a_directory_has_grants_until_it_is_deleted(client: WorkspaceClient) -> None:
+def test_directory_has_grants_until_it_is_deleted(client: WorkspaceClient) -> None:
     client.workspace.mkdirs("/Shared/release")
     number = str(client.workspace.get_status("/Shared/release").object_id)
     grant = FileGrant(service_principal_name="robot", permission_level=FileLevel.CAN_READ)
@@ -67,7 +67,7 @@ def test_a_directory_has_grants_until_it_is_deleted(client: WorkspaceClient) -> 
     assert len(client.workspace.get_permissions("directories", number).access_control_list or []) == 1
 
 
-def test_what_is_not_there_and_what_cannot_be(client: WorkspaceClient) -> None:
+def test_unknown_job_and_invalid_grants_are_errors(client: WorkspaceClient) -> None:
     with pytest.raises(NotFound):
         client.jobs.get_permissions("1")
     number = create(client, job())

@@ -1,4 +1,4 @@
-"""When runs begin and end: tokens, limits, queues, and the one run of a continuous job."""
+"""Life cycle of runs: idempotency tokens, concurrency limits, queues, and the single run of a continuous job."""
 
 from __future__ import annotations
 
@@ -10,49 +10,50 @@ from databricks.sdk.errors import InvalidParameterValue, InvalidState, ResourceD
 from databricks.sdk.service.jobs import BaseRun
 
 from headrace.testing.workspace import LocalWorkspace
-from headrace.testing.workspace.dispatcher import Dispatch
+from headrace.testing.workspace.dispatcher import Dispatcher
 from processes import wait_until
 from workspaces import continuous, create, end_of, job, reset, start, state, task_of
 
 
-def active(client: WorkspaceClient, number: int) -> list[int]:
+def active_runs(client: WorkspaceClient, number: int) -> list[int]:
     return [run.run_id for run in client.jobs.list_runs(job_id=number, active_only=True) if run.run_id]
 
 
-def running(client: WorkspaceClient, number: int, *, but: int = 0) -> int:
-    """Waits for the job's one run; its id."""
+def wait_for_running(client: WorkspaceClient, number: int, *, other_than: int = 0) -> int:
+    """Wait until the only active run of a job is running; return its id."""
 
-    def one() -> bool:
-        runs = active(client, number)
+    def is_running() -> bool:
+        runs = active_runs(client, number)
         assert len(runs) <= 1
-        return bool(runs) and runs[0] != but and state(client, runs[0]) == "RUNNING"
+        return bool(runs) and runs[0] != other_than and state(client, runs[0]) == "RUNNING"
 
-    wait_until(one, f"a run of job {number}")
-    return active(client, number)[0]
+    wait_until(is_running, f"a run of job {number}")
+    return active_runs(client, number)[0]
 
 
-def test_a_run_succeeds_and_tells_what_it_ran(client: WorkspaceClient) -> None:
+def test_successful_run_is_described_with_its_tasks(client: WorkspaceClient) -> None:
     run = start(client, create(client, job("a", "b")), python_named_params={"env": "dev"})
     assert end_of(client, run) == "SUCCESS"
-    told = client.jobs.get_run(run)
-    assert told.status is not None and told.status.termination_details is not None
-    assert told.status.termination_details.code is not None and told.status.termination_details.code.value == "SUCCESS"
-    assert (told.run_name, told.creator_user_name, told.number_in_job) == ("orders", "alice@example.com", 1)
-    assert told.start_time and told.end_time and told.end_time >= told.start_time
-    task = task_of(told, "b")
+    ended = client.jobs.get_run(run)
+    assert ended.status is not None and ended.status.termination_details is not None
+    code = ended.status.termination_details.code
+    assert code is not None and code.value == "SUCCESS"
+    assert (ended.run_name, ended.creator_user_name, ended.number_in_job) == ("orders", "alice@example.com", 1)
+    assert ended.start_time and ended.end_time and ended.end_time >= ended.start_time
+    task = task_of(ended, "b")
     assert task.libraries and task.python_wheel_task.entry_point == "b"
-    (alone,) = client.jobs.get_run(task.run_id).tasks or []
-    assert alone.task_key == "b"
+    (only_task,) = client.jobs.get_run(task.run_id).tasks or []
+    assert only_task.task_key == "b"
 
 
-def test_a_token_starts_one_run(client: WorkspaceClient) -> None:
+def test_idempotency_token_starts_one_run(client: WorkspaceClient) -> None:
     number = create(client, job())
-    first, again, other = (start(client, number, idempotency_token=token) for token in ("x", "x", "y"))
-    assert first == again != other
+    first, repeated, other = (start(client, number, idempotency_token=token) for token in ("x", "x", "y"))
+    assert first == repeated != other
     assert len(list(client.jobs.list_runs(job_id=number))) == 2
 
 
-def test_runs_come_in_pages_newest_first(client: WorkspaceClient) -> None:
+def test_list_is_paginated_newest_first(client: WorkspaceClient) -> None:
     number, other = create(client, job()), create(client, job())
     runs = []
     for _ in range(5):
@@ -67,37 +68,37 @@ def test_runs_come_in_pages_newest_first(client: WorkspaceClient) -> None:
         list(client.jobs.list_runs(limit=26))
 
 
-def test_a_continuous_job_always_has_one_run(client: WorkspaceClient) -> None:
+def test_continuous_job_always_has_one_run(client: WorkspaceClient) -> None:
     number = create(client, continuous())
-    first = running(client, number)
+    first = wait_for_running(client, number)
     client.jobs.cancel_run(first)
-    second = running(client, number, but=first)
+    second = wait_for_running(client, number, other_than=first)
     assert state(client, first) == "CANCELED"
     assert [run.trigger and run.trigger.value for run in _runs(client, number)] == ["CONTINUOUS"] * 2
     with pytest.raises(InvalidState):
         start(client, number)
     reset(client, number, continuous(name="renamed"))
-    assert active(client, number) == [second]  # a new definition waits for the end of the run
+    assert active_runs(client, number) == [second]  # the new definition applies to the next run
     client.jobs.cancel_run(second)
-    assert client.jobs.get_run(running(client, number, but=second)).run_name == "renamed"
+    assert client.jobs.get_run(wait_for_running(client, number, other_than=second)).run_name == "renamed"
 
 
-def test_a_paused_job_rests_and_can_be_run_by_hand(client: WorkspaceClient) -> None:
+def test_paused_job_runs_only_when_requested(client: WorkspaceClient) -> None:
     number = create(client, continuous(paused=True))
     assert _runs(client, number) == []
     run = start(client, number)
     client.jobs.cancel_run(run)
     assert end_of(client, run) == "CANCELED"
     reset(client, number, continuous())
-    going = running(client, number, but=run)
+    active = wait_for_running(client, number, other_than=run)
     reset(client, number, continuous(paused=True))
-    assert active(client, number) == [going]  # a pause ends nothing
-    client.jobs.cancel_run(going)
-    assert end_of(client, going) == "CANCELED"
+    assert active_runs(client, number) == [active]  # pausing does not end the active run
+    client.jobs.cancel_run(active)
+    assert end_of(client, active) == "CANCELED"
     assert len(_runs(client, number)) == 2
 
 
-def test_one_too_many_is_queued_or_skipped(client: WorkspaceClient) -> None:
+def test_run_above_the_limit_is_queued_or_skipped(client: WorkspaceClient) -> None:
     number = create(client, continuous(paused=True, queue={"enabled": True}))
     first, second, third = (start(client, number) for _ in range(3))
     wait_until(lambda: state(client, first) == "RUNNING", "the first run")
@@ -113,21 +114,21 @@ def test_one_too_many_is_queued_or_skipped(client: WorkspaceClient) -> None:
     assert end_of(client, second) == "CANCELED"
 
 
-def test_deleting_a_job_ends_its_runs(client: WorkspaceClient) -> None:
+def test_deleting_a_job_cancels_its_runs(client: WorkspaceClient) -> None:
     number = create(client, continuous())
-    run = running(client, number)
+    run = wait_for_running(client, number)
     client.jobs.delete(number)
     assert end_of(client, run) == "CANCELED"
-    assert active(client, number) == []
+    assert active_runs(client, number) == []
 
 
-def test_what_is_not_there(client: WorkspaceClient) -> None:
-    for ask in (client.jobs.get_run, client.jobs.get_run_output, client.jobs.cancel_run):
+def test_unknown_run_is_an_error(client: WorkspaceClient) -> None:
+    for call in (client.jobs.get_run, client.jobs.get_run_output, client.jobs.cancel_run):
         with pytest.raises(ResourceDoesNotExist):
-            ask(1)
+            call(1)
 
 
-def test_the_output_is_asked_of_a_task(client: WorkspaceClient) -> None:
+def test_output_of_several_tasks_is_available_per_task(client: WorkspaceClient) -> None:
     run = start(client, create(client, job("a", "b")))
     end_of(client, run)
     with pytest.raises(InvalidParameterValue, match="multiple tasks"):
@@ -135,21 +136,23 @@ def test_the_output_is_asked_of_a_task(client: WorkspaceClient) -> None:
     assert client.jobs.get_run_output(task_of(client.jobs.get_run(run), "a").run_id).logs == ""
 
 
-def test_a_failing_continuous_job_waits_longer_and_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delay_of_a_failing_continuous_job_doubles_up_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     delays: list[float] = []
     monkeypatch.setattr("threading.Timer.start", lambda timer: delays.append(timer.interval))
-    with LocalWorkspace(tmp_path / "workspace", restart_delay=1.0) as workspace:  # and there is no wheel
+    with LocalWorkspace(tmp_path / "workspace", restart_delay=1.0) as workspace:  # without a wheel, each run fails
         client = workspace.client()
         number = create(client, continuous())
         for count in range(1, 9):
             wait_until(lambda count=count: len(delays) == count, "the end of a run")  # type: ignore[misc]
-            _dispatch(workspace).keep(number)
+            _dispatcher(workspace).ensure_continuous_run(number)
         wait_until(lambda: len(delays) == 9, "the end of the last run")
         assert {state(client, run.run_id or 0) for run in _runs(client, number)} == {"FAILED"}
     assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
-def _dispatch(workspace: LocalWorkspace) -> Dispatch:
+def _dispatcher(workspace: LocalWorkspace) -> Dispatcher:
     return workspace._dispatch
 
 

@@ -1,4 +1,4 @@
-"""Where a task's entry point is looked for: the package's metadata, any group, then the package itself."""
+"""Lookup of a task's entry point: first in the package's metadata, in any group, then in the package itself."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.testing.workspace.task_main import find
+from headrace.testing.workspace.task_main import load_entry_point
 
 CODE = """
 def named():
-    return "by its metadata"
+    return "from the metadata"
 
 def unnamed():
-    return "by its name"
+    return "from the package"
 """
 
 
@@ -29,11 +29,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("package", ["some-package", "some_package", "Some.Package"])
-def test_any_group_and_any_spelling(site: str, package: str) -> None:
-    assert find(package, "main", site)() == "by its metadata"
+def test_entry_point_of_any_group_and_any_spelling_of_the_package(site: str, package: str) -> None:
+    assert load_entry_point(package, "main", site)() == "from the metadata"
 
 
-def test_a_function_of_the_package(site: str) -> None:
-    assert find("some-package", "unnamed", site)() == "by its name"
+def test_function_of_the_package(site: str) -> None:
+    assert load_entry_point("some-package", "unnamed", site)() == "from the package"
     with pytest.raises(AttributeError, match="neither an entry point nor a function 'other'"):
-        find("some-package", "other", site)
+        load_entry_point("some-package", "other", site)

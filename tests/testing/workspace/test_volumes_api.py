@@ -1,4 +1,4 @@
-"""Files of volumes, through the client's files API."""
+"""Files of volumes, through the files API of the client."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from headrace.testing.workspace import LocalWorkspace
 ROOT = "/Volumes/main/shop/data"
 
 
-def test_a_file_goes_in_and_out(client: WorkspaceClient, workspace: LocalWorkspace) -> None:
+def test_upload_download_and_delete(client: WorkspaceClient, workspace: LocalWorkspace) -> None:
     client.files.upload(f"{ROOT}/a b.json", io.BytesIO(b"\x00\r\n"))
     contents = client.files.download(f"{ROOT}/a b.json").contents
     assert contents is not None and contents.read() == b"\x00\r\n"
     assert client.files.get_metadata(f"{ROOT}/a b.json").content_length == 3
     assert (workspace.directory / "Volumes/main/shop/data/a b.json").read_bytes() == b"\x00\r\n"
     client.files.delete(f"{ROOT}/a b.json")
-    for ask in (client.files.download, client.files.get_metadata, client.files.delete):
+    for call in (client.files.download, client.files.get_metadata, client.files.delete):
         with pytest.raises(NotFound):
-            ask(f"{ROOT}/a b.json")
+            call(f"{ROOT}/a b.json")
 
 
-def test_a_parent_must_be_there_and_a_file_is_kept_when_told(client: WorkspaceClient) -> None:
+def test_upload_needs_a_parent_and_respects_overwrite(client: WorkspaceClient) -> None:
     with pytest.raises(NotFound):
         client.files.upload(f"{ROOT}/sub/a", io.BytesIO(b"1"))
     client.files.create_directory(f"{ROOT}/sub")
@@ -35,15 +35,16 @@ def test_a_parent_must_be_there_and_a_file_is_kept_when_told(client: WorkspaceCl
     client.files.upload(f"{ROOT}/sub/a", io.BytesIO(b"3"), overwrite=True)
 
 
-def test_directories(client: WorkspaceClient) -> None:
+def test_directories_are_created_listed_and_deleted(client: WorkspaceClient) -> None:
     with pytest.raises(NotFound):
         client.files.get_directory_metadata(f"{ROOT}/d")
     for _ in range(2):
         client.files.create_directory(f"{ROOT}/d/e")
     client.files.get_directory_metadata(f"{ROOT}/d/e")
     client.files.upload(f"{ROOT}/d/f", io.BytesIO(b"123"))
-    found = [(each.name, each.path, each.is_directory) for each in client.files.list_directory_contents(f"{ROOT}/d")]
-    assert found == [("e", f"{ROOT}/d/e", True), ("f", f"{ROOT}/d/f", False)]
+    contents = client.files.list_directory_contents(f"{ROOT}/d")
+    entries = [(entry.name, entry.path, entry.is_directory) for entry in contents]
+    assert entries == [("e", f"{ROOT}/d/e", True), ("f", f"{ROOT}/d/f", False)]
     with pytest.raises(BadRequest, match="not empty"):
         client.files.delete_directory(f"{ROOT}/d")
     client.files.delete_directory(f"{ROOT}/d/e")
@@ -52,6 +53,6 @@ def test_directories(client: WorkspaceClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/Workspace/Shared/a", "/Volumes/main/a", "/Volumes/main/shop/data/../../../a"])
-def test_only_volumes_are_reached(client: WorkspaceClient, path: str) -> None:
+def test_path_outside_of_volumes_is_an_error(client: WorkspaceClient, path: str) -> None:
     with pytest.raises(InvalidParameterValue):
         client.files.upload(path, io.BytesIO(b""))

@@ -1,1 +1,1 @@
-"""What no single value can tell: rules between keys, steps, files and places."""
+"""Checks that need more than one value: rules between keys, steps, files and locations."""

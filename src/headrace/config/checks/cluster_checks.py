@@ -1,4 +1,4 @@
-"""Where the tasks of a job run: clusters that are there and can work, or serverless."""
+"""Check where the tasks of a job run: on clusters that are defined and can start, or serverless."""
 
 from __future__ import annotations
 
@@ -6,66 +6,81 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headrace.config.databricks.job_definitions import Job
+from headrace.config.databricks.job_grammar import intended_keys, job_grammar
 from headrace.config.databricks.references import Unresolved
 from headrace.config.locations import KeyPath, closest_match
 from headrace.errors import Problem
 
-DEFINED = {"job_cluster_key": "job_clusters", "environment_key": "environments"}
-CLUSTERS = ("job_cluster_key", "new_cluster", "existing_cluster_id")
-COMPUTING = ("notebook_task", "python_wheel_task", "spark_python_task")  # others run elsewhere, or nowhere
+# The key by which a task refers to a cluster or environment, and the list that defines it.
+DEFINITIONS = {"job_cluster_key": "job_clusters", "environment_key": "environments"}
+CLUSTER_KEYS = ("job_cluster_key", "new_cluster", "existing_cluster_id")
+COMPUTE_TASKS = ("notebook_task", "python_wheel_task", "spark_python_task")  # other tasks need no cluster of the job
 
 
 def is_serverless(task: Mapping[str, Any]) -> bool:
-    """Whether a task runs on no cluster of its own."""
-    computes = any(key in task for key in COMPUTING)
-    return "environment_key" in task or (computes and not any(key in task for key in CLUSTERS))
+    """Return whether a task runs on serverless compute."""
+    needs_compute = any(key in task for key in COMPUTE_TASKS)
+    return "environment_key" in task or (needs_compute and not any(key in task for key in CLUSTER_KEYS))
 
 
 def check_clusters(job: Job) -> Iterator[Problem]:
-    """The clusters and environments of tasks that are not defined, and the clusters that cannot start."""
-    for key, listed in DEFINED.items():
-        yield from _defined(job, key, listed)
-    for at, task in job.work:
-        yield from _cluster(job, task.get("new_cluster"), (*at, "new_cluster"))
-    for number, one in _entries(job, "job_clusters"):
-        yield from _cluster(job, one.get("new_cluster"), ("job_clusters", number, "new_cluster"))
+    """Yield the undefined clusters and environments of tasks, and the clusters that cannot start."""
+    for key, section in DEFINITIONS.items():
+        yield from _check_definitions(job, key, section)
+    for path, task in job.runnable_tasks:
+        yield from _check_cluster(job, task.get("new_cluster"), (*path, "new_cluster"))
+    for number, entry in _entries(job, "job_clusters"):
+        yield from _check_cluster(job, entry.get("new_cluster"), ("job_clusters", number, "new_cluster"))
 
 
-def _defined(job: Job, key: str, listed: str) -> Iterator[Problem]:
-    first: dict[str, int] = {}
-    for number, one in _entries(job, listed):
-        name = one.get(key)
-        if isinstance(name, str) and name in first:
-            fix = f"give each its own; the first is at {job.where(listed, first[name], key)}"
-            yield job.problem((listed, number, key), "has the key of another", fix)
+def _check_definitions(job: Job, key: str, section: str) -> Iterator[Problem]:
+    defined: dict[str, int] = {}
+    for number, entry in _entries(job, section):
+        name = entry.get(key)
+        if isinstance(name, str) and name in defined:
+            fix = f"use a different {key}; the first is at {job.where(section, defined[name], key)}"
+            yield job.problem((section, number, key), f"has a {key} that is already used", fix)
         elif isinstance(name, str):
-            first[name] = number
-    for at, task in job.work:
-        name = task.get(key)
-        if isinstance(name, str) and not isinstance(name, Unresolved) and name not in first:
-            fix = closest_match(name, first, f"define it under {listed}" if not first else "")
-            message = f"uses the {key} '{name}', which is not defined"
-            yield job.problem((*at, key), message, fix)
-
-
-def _cluster(job: Job, cluster: Any, at: KeyPath) -> Iterator[Problem]:
-    if not isinstance(cluster, dict) or "policy_id" in cluster:  # a policy may say all of it
+            defined[name] = number
+    if not _is_complete(job, key, section):
         return
+    for path, task in job.runnable_tasks:
+        name = task.get(key)
+        if isinstance(name, str) and not isinstance(name, Unresolved) and name not in defined:
+            fix = closest_match(name, defined, f"define it under {section}" if not defined else "")
+            yield job.problem((*path, key), f"uses the undefined {key} '{name}'", fix)
+
+
+def _is_complete(job: Job, key: str, section: str) -> bool:
+    """Return whether all entries of a section have a name. Otherwise the missing names are reported already."""
+    if section not in job.body:
+        return section not in intended_keys(job.body, job_grammar().kinds["JobSettings"])
+    entries = job.body[section]
+    if not isinstance(entries, list):
+        return False
+    names = [entry.get(key) if isinstance(entry, dict) else None for entry in entries]
+    return all(isinstance(name, str) and not isinstance(name, Unresolved) for name in names)
+
+
+def _check_cluster(job: Job, cluster: Any, path: KeyPath) -> Iterator[Problem]:
+    if not isinstance(cluster, dict) or "policy_id" in cluster:  # the policy may set everything else
+        return
+    keys = intended_keys(cluster, job_grammar().kinds["ClusterSpec"])
     settings = cluster.get("spark_conf")
-    single = cluster.get("is_single_node") is True or (
+    is_single_node = cluster.get("is_single_node") is True or (
         isinstance(settings, dict) and settings.get("spark.databricks.cluster.profile") == "singleNode"
     )
-    if not single and "num_workers" not in cluster and "autoscale" not in cluster:
-        yield job.problem(at, "has no workers", "add num_workers: 1, or is_single_node: true")
-    elif not single and cluster.get("num_workers") == 0 and "autoscale" not in cluster:
+    if not is_single_node and not keys & {"num_workers", "autoscale"}:
+        yield job.problem(path, "has no workers", "add num_workers: 1, or is_single_node: true")
+    elif not is_single_node and cluster.get("num_workers") == 0 and "autoscale" not in keys:
         fix = "write num_workers: 1, or is_single_node: true"
-        yield job.problem((*at, "num_workers"), "has no workers", fix)
-    if "node_type_id" not in cluster and "instance_pool_id" not in cluster:
-        yield job.problem(at, "has no node type", "add node_type_id: …")
+        yield job.problem((*path, "num_workers"), "has no workers", fix)
+    if not keys & {"node_type_id", "instance_pool_id"}:
+        yield job.problem(path, "has no node type", "add node_type_id: …")
 
 
-def _entries(job: Job, key: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    listed = job.body.get(key)
-    for number, one in enumerate(listed if isinstance(listed, list) else []):
-        if isinstance(one, dict):
-            yield number, one
+def _entries(job: Job, section: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    entries = job.body.get(section)
+    for number, entry in enumerate(entries if isinstance(entries, list) else []):
+        if isinstance(entry, dict):
+            yield number, entry

@@ -1,24 +1,24 @@
-"""Encodings of sources: whether Spark can decode their records."""
+"""Check that Spark can decode the encodings of sources."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import in_words
+from headrace.config.locations import describe_path
 from headrace.config.models import FileSource, KafkaSource, Setting, Step
 from headrace.config.pipeline_files import Draft
 from headrace.config.spark_options import encoding_of, is_true, option
 from headrace.errors import Problem
 
-DECODED = ("json", "csv", "text")  # XML has a parser of its own, other formats have no encoding
+DECODED = ("json", "csv", "text")  # XML has its own parser, other formats have no encoding
 SUPPORTED = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")  # by Spark 4.2.0
 WIDE = ("UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")
 ANY_CHARSET = "spark.sql.legacy.javaCharsets"
 
 
 def check_encodings(draft: Draft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
-    """Return the encodings that sources of the step declare and that cannot be decoded."""
+    """Yield the encodings of a step's sources that Spark cannot decode."""
     loaded = environment.environment
     if loaded is None:
         return
@@ -30,25 +30,25 @@ def check_encodings(draft: Draft, step: Step, environment: EnvironmentDraft) -> 
         encoding = encoding_of(options)
         if encoding is None:
             continue
-        in_step = encoding_of(read.options) is not None
-        lines = draft.lines if in_step else environment.lines
-        path = ("steps", step.name, "reads", name) if in_step else ("sources", str(read.source))
-        where, named = lines.where(*path, "options"), f"{in_words(path)}: encoding '{encoding}'"
+        is_in_step = encoding_of(read.options) is not None
+        lines = draft.locations if is_in_step else environment.locations
+        path = ("steps", step.name, "reads", name) if is_in_step else ("sources", str(read.source))
+        where, subject = lines.where(*path, "options"), f"{describe_path(path)}: encoding '{encoding}'"
         if encoding.upper() not in SUPPORTED and not is_true({**loaded.settings, **step.settings}, ANY_CHARSET):
             fix = f"write one of {', '.join(SUPPORTED)}, or set {ANY_CHARSET}: true under settings"
-            yield Problem(where, f"{named} is not supported", fix)
-        elif isinstance(source, FileSource) and not _is_whole(source, options) and encoding.upper() in WIDE:
-            yield from _not_in_lines(where, named, encoding, options)
+            yield Problem(where, f"{subject} is not supported", fix)
+        elif isinstance(source, FileSource) and not _is_read_whole(source, options) and encoding.upper() in WIDE:
+            yield from _check_lines(where, subject, encoding, options)
 
 
-def _is_whole(source: FileSource, options: Mapping[str, Setting]) -> bool:
-    """Return whether Spark decodes a file before it splits it."""
+def _is_read_whole(source: FileSource, options: Mapping[str, Setting]) -> bool:
+    """Return whether Spark decodes the whole file before it splits it into records."""
     return is_true(options, "wholetext" if source.format == "text" else "multiLine")
 
 
-def _not_in_lines(where: str, named: str, encoding: str, options: Mapping[str, Setting]) -> Iterator[Problem]:
+def _check_lines(where: str, subject: str, encoding: str, options: Mapping[str, Setting]) -> Iterator[Problem]:
     if encoding.upper() in ("UTF-16", "UTF-32"):
         fix = "write UTF-16LE or UTF-16BE and lineSep, or multiLine: true (wholetext: true for text)"
-        yield Problem(where, f"{named} has a byte order mark, which lines of a file do not have", fix)
+        yield Problem(where, f"{subject} has a byte order mark only at the start of a file, not in each line", fix)
     elif option(options, "lineSep") is None:
-        yield Problem(where, f"{named} needs lineSep, since its line ends have two bytes", 'write lineSep: "\\n"')
+        yield Problem(where, f"{subject} needs lineSep, because a line end is several bytes", 'write lineSep: "\\n"')

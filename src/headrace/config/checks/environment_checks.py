@@ -1,4 +1,4 @@
-"""An environment on its own: engine, tables, sources and the place of each person in a shared target."""
+"""Check one environment on its own: engine, tables, sources, relative paths, and separate data for each user."""
 
 from __future__ import annotations
 
@@ -6,44 +6,52 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from headrace.config.databricks.job_definitions import Target
-from headrace.config.environment_files import EnvironmentDraft, is_absolute, places
-from headrace.config.locations import KeyPath, in_words
+from headrace.config.environment_files import EnvironmentDraft, is_absolute, path_values
+from headrace.config.locations import KeyPath, describe_path
 from headrace.config.models import Environment, FileSource, KafkaSource
 from headrace.config.substitution import references
 from headrace.errors import Problem
 
 FORMATS = ("json", "csv", "text", "parquet", "orc", "avro", "xml", "binaryFile")
-ENGINES = {
+# Spark settings that an engine has a key for.
+ENGINE_SETTINGS = {
     "local": {"spark.master": "cores", "spark.driver.memory": "memory", "spark.ui.enabled": "ui"},
     "spark": {"spark.master": "master"},
 }
-LEAST_MEMORY = 512  # MB: Spark 4.2.0 wants 450 of heap, and says so with a stack trace
-Found = Iterator[tuple[KeyPath, str, str]]
+MIN_MEMORY_MB = 512  # Spark 4.2.0 requires a heap of 450 MB, and fails with a stack trace otherwise
+
+PathProblem = tuple[KeyPath, str, str]  # key path, message, fix
 
 
 def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) -> list[Problem]:
-    """The problems of one environment file that lie between its keys."""
-    found: list[tuple[KeyPath, str, str]] = []
+    """Return the problems between the keys of one environment file."""
+    problems: list[PathProblem] = []
     if draft.environment is not None:
-        found += [*_tables(draft.environment), *_sources(draft.environment), *_engine(draft.environment)]
+        problems += _check_tables(draft.environment)
+        problems += _check_sources(draft.environment)
+        problems += _check_engine(draft.environment)
         engine = draft.environment.engine
         if engine.kind == "databricks":
-            found += _relative(draft, "which a Databricks job has no place for", "write /Volumes/…")
+            problems += _check_paths(draft, "but a Databricks job has no working directory for it", "write /Volumes/…")
         elif engine.kind == "spark" and engine.releases:
-            fix = "write an absolute path: each release would have its own"
-            found += [one for one in _relative(draft, "which starts in a release", fix) if one[0][0] != "engine"]
+            fix = "write an absolute path: a relative path would differ between releases"
+            relative = _check_paths(draft, "which would be resolved inside a release", fix)
+            problems += [problem for problem in relative if problem[0][0] != "engine"]
     target = targets.get(draft.name)
     if draft.raw and target is not None and target.is_development:
-        found += _personal(draft)
-    return [Problem(draft.lines.where(*path), f"{in_words(path)}: {message}", fix) for path, message, fix in found]
+        problems += _check_isolation(draft)
+    return [
+        Problem(draft.locations.where(*path), f"{describe_path(path)}: {message}", fix)
+        for path, message, fix in problems
+    ]
 
 
-def _tables(environment: Environment) -> Found:
+def _check_tables(environment: Environment) -> Iterator[PathProblem]:
     tables = environment.tables
     in_catalog = tables.catalog is not None or tables.schema_ is not None
     if (tables.root is not None) == in_catalog:
         fix = "write {root: …} or {catalog: …, schema: …}"
-        yield ("tables",), "must be either under a root or in a catalog's schema", fix
+        yield ("tables",), "must have either root, or catalog and schema", fix
     elif in_catalog and (tables.catalog is None or tables.schema_ is None):
         missing = "catalog" if tables.catalog is None else "schema"
         yield ("tables",), f"'{missing}' is missing", f"add '{missing}:' here"
@@ -51,41 +59,44 @@ def _tables(environment: Environment) -> Found:
         yield ("tables",), "the local engine has no catalog", "write {root: .headrace/tables}"
 
 
-def _engine(environment: Environment) -> Found:
-    """What Spark would not start with; and what the engine's own keys say cannot be said again."""
+def _check_engine(environment: Environment) -> Iterator[PathProblem]:
+    """Yield sizes that Spark cannot start with, and settings that the engine has a key for."""
     memory = getattr(environment.engine, "memory", None)
-    if memory and memory[-1] == "m" and int(memory[:-1]) < LEAST_MEMORY:
-        yield ("engine", "memory"), f"'{memory}' is too little for Spark", f"write at least {LEAST_MEMORY}m"
-    for setting, key in ENGINES.get(environment.engine.kind, {}).items():
+    if memory and memory[-1] == "m" and int(memory[:-1]) < MIN_MEMORY_MB:
+        yield ("engine", "memory"), f"'{memory}' is too little for Spark", f"write at least {MIN_MEMORY_MB}m"
+    for setting, key in ENGINE_SETTINGS.get(environment.engine.kind, {}).items():
         if setting in environment.settings:
-            yield ("settings", setting), f"is what 'engine.{key}' says", f"write engine: {{{key}: …}} instead"
+            yield ("settings", setting), f"is set by 'engine.{key}'", f"write engine: {{{key}: …}} instead"
 
 
-def _relative(draft: EnvironmentDraft, why: str, fix: str) -> Found:
-    """A deployed run has no directory of the user's that relative paths could start at."""
-    for path, place in places(draft.raw):
-        if isinstance(place, str) and place and not is_absolute(place) and not place.startswith("${"):
-            yield path, f"'{place}' is a relative path, {why}", fix
+def _check_paths(draft: EnvironmentDraft, reason: str, fix: str) -> Iterator[PathProblem]:
+    """Yield the relative paths: a deployed run is not started in a directory of the user's."""
+    for path, location in path_values(draft.raw):
+        if isinstance(location, str) and location and not is_absolute(location) and not location.startswith("${"):
+            yield path, f"'{location}' is a relative path, {reason}", fix
 
 
-def _sources(environment: Environment) -> Found:
+def _check_sources(environment: Environment) -> Iterator[PathProblem]:
     for name, source in environment.sources.items():
         if isinstance(source, KafkaSource) and bool(source.topics) == (source.pattern is not None):
             yield ("sources", name), "must have exactly one of topics, pattern", "write topics: [orders]"
         if isinstance(source, FileSource) and source.format not in FORMATS:
-            # Spark takes any format by name: only a slip of the pen is refused.
-            lower = {known.lower(): known for known in FORMATS}
-            close = difflib.get_close_matches(source.format.lower(), lower, n=1, cutoff=0.7)
-            if close:
+            # Spark accepts any format that a library registers: only probable misspellings are reported.
+            known = {name.lower(): name for name in FORMATS}
+            matches = difflib.get_close_matches(source.format.lower(), known, n=1, cutoff=0.7)
+            if matches:
                 message = f"unknown format '{source.format}'"
-                yield ("sources", name, "format"), message, f"did you mean '{lower[close[0]]}'?"
+                yield ("sources", name, "format"), message, f"did you mean '{known[matches[0]]}'?"
 
 
-def _personal(draft: EnvironmentDraft) -> Found:
+def _check_isolation(draft: EnvironmentDraft) -> Iterator[PathProblem]:
+    """Yield the tables and checkpoints that all users of a development target would share."""
     required = set(draft.values.required())
     for key in ("tables", "checkpoints"):
+        if references(draft.raw.get(key)) - draft.values.declared.keys():
+            continue  # an undeclared value is reported already
         if key in draft.raw and not references(draft.raw[key]) & required:
             name = next(iter(sorted(required)), "user")
-            message = "is the same for everybody, but the target's mode is development"
-            fix = f"put ${{{name}}} into it, with values: {{{name}: {{required: true}}}}"
+            message = "is the same for all users, but the target's mode is development"
+            fix = f"use ${{{name}}} in it, and declare values: {{{name}: {{required: true}}}}"
             yield (key,), message, fix

@@ -1,4 +1,4 @@
-"""Whom targets and jobs name: in each place exactly one person, group or service principal."""
+"""Check the identities that targets and jobs name: each names exactly one user, group or service principal."""
 
 from __future__ import annotations
 
@@ -6,36 +6,42 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headrace.config.databricks.job_definitions import Job, Target
+from headrace.config.databricks.job_grammar import intended_keys
 from headrace.config.locations import KeyLocations, KeyPath
 from headrace.errors import Problem
 
 RUN_AS = ("service_principal_name", "user_name")
-NAMED = ("group_name", "service_principal_name", "user_name")
+PRINCIPALS = ("group_name", "service_principal_name", "user_name")
 
 
-def check_target_people(targets: Mapping[str, Target], lines: KeyLocations) -> Iterator[Problem]:
-    """The identities of targets, and their permissions, that name nobody or several."""
+def check_target_identities(targets: Mapping[str, Target], locations: KeyLocations) -> Iterator[Problem]:
+    """Yield the run_as and permissions of targets that name no identity, or several."""
     for name, target in targets.items():
-        named = [("run_as", target.run_as, RUN_AS)] if target.run_as else []
-        for key, one, known in [*named, *(("permissions", one, NAMED) for one in target.permissions)]:
-            if (wrong := _wrong(one, known)) is not None:
-                at: KeyPath = ("targets", name, key)
-                yield Problem(lines.where(*(at if at in lines.of else (key,))), f"{key} {wrong[0]}", wrong[1])
+        identities = [("run_as", target.run_as)] if target.run_as else []
+        identities += [("permissions", permission) for permission in target.permissions]
+        for key, identity in identities:
+            allowed = RUN_AS if key == "run_as" else PRINCIPALS
+            if (problem := _check_identity(identity, allowed)) is not None:
+                path: KeyPath = ("targets", name, key)
+                where = locations.where(*(path if path in locations.lines else (key,)))
+                yield Problem(where, f"{key} {problem[0]}", problem[1])
 
 
-def check_job_people(job: Job) -> Iterator[Problem]:
-    """The identity of a job, and its permissions, that name nobody or several."""
-    run_as, permissions = job.body.get("run_as"), job.body.get("permissions")
-    named: list[tuple[KeyPath, Any, tuple[str, ...]]] = [(("run_as",), run_as, NAMED)]
-    for number, one in enumerate(permissions if isinstance(permissions, list) else []):
-        named.append((("permissions", number), one, NAMED))
-    for at, one, known in named:
-        if isinstance(one, dict) and (wrong := _wrong(one, known)) is not None:
-            yield Problem(job.where(*at), f"job '{job.key}', {at[0]} {wrong[0]}", wrong[1])
+def check_job_identities(job: Job) -> Iterator[Problem]:
+    """Yield the run_as and permissions of a job that name no identity, or several."""
+    permissions = job.body.get("permissions")
+    identities: list[tuple[KeyPath, Any]] = [(("run_as",), job.body.get("run_as"))]
+    for number, permission in enumerate(permissions if isinstance(permissions, list) else []):
+        identities.append((("permissions", number), permission))
+    for path, identity in identities:
+        if isinstance(identity, dict) and (problem := _check_identity(identity, PRINCIPALS)) is not None:
+            yield Problem(job.where(*path), f"job '{job.key}', {path[0]} {problem[0]}", problem[1])
 
 
-def _wrong(one: Mapping[str, Any], known: tuple[str, ...]) -> tuple[str, str] | None:
-    count = sum(key in one for key in known)
+def _check_identity(identity: Mapping[str, Any], allowed: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return a message and a fix, or None if exactly one of the allowed keys is present."""
+    keys = intended_keys(identity, (*allowed, "level"))
+    count = sum(key in keys for key in allowed)
     if count == 1:
         return None
-    return f"must name exactly one of {', '.join(known)}", "add one of them" if count == 0 else "keep one of them"
+    return f"must name exactly one of {', '.join(allowed)}", "add one of them" if count == 0 else "keep one of them"

@@ -1,4 +1,4 @@
-"""What targets would share: two people one target for development, two targets one place."""
+"""Check that users of a development target, and different targets, do not share files or tables."""
 
 from __future__ import annotations
 
@@ -6,51 +6,51 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from headrace.config.databricks.job_definitions import Target
+from headrace.config.databricks.references import Unresolved
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.locations import KeyLocations
 from headrace.config.models import Environment
 from headrace.errors import Problem
 
-PERSON = "${workspace.current_user."
+CURRENT_USER = "${workspace.current_user."
 
 
-def check_root_paths(targets: Mapping[str, Target], lines: KeyLocations) -> Iterator[Problem]:
-    """The targets with one directory in the workspace: for development for everybody, or two of them with the same."""
+def check_root_paths(targets: Mapping[str, Target], locations: KeyLocations) -> Iterator[Problem]:
+    """Yield the root paths that all users of a development target would share, or that two targets have."""
     seen: dict[tuple[str, str, str], str] = {}
     for name, target in targets.items():
         path = target.root_path
-        if target.is_development and path and PERSON not in path and not path.startswith("~"):
-            where = lines.where("targets", name, "workspace", "root_path")
-            message = f"target '{name}': root_path is the same for everybody, but the mode is development"
-            yield Problem(where, message, f"put {PERSON}short_name}} into it, or take it out")
+        if not path or isinstance(path, Unresolved):
+            continue
+        where = locations.where("targets", name, "workspace", "root_path")
+        if target.is_development and CURRENT_USER not in path and not path.startswith("~"):
+            message = f"target '{name}': root_path is the same for all users, but the mode is development"
+            yield Problem(where, message, f"add {CURRENT_USER}short_name}} to the path, or remove root_path")
         first = seen.setdefault((target.host, target.profile, path), name)
-        if path and first != name:
-            where = lines.where("targets", name, "workspace", "root_path")
-            message = (
-                f"target '{name}': root_path is that of target '{first}': each would take the other's jobs for its own"
-            )
-            yield Problem(where, message, "put ${bundle.target} into it, or take it out")
+        if first != name:
+            message = f"target '{name}' has the root_path of target '{first}': each would manage the other's jobs"
+            yield Problem(where, message, "add ${bundle.target} to the path, or remove root_path")
 
 
 def check_sharing(environments: Sequence[EnvironmentDraft], targets: Mapping[str, Target]) -> Iterator[Problem]:
-    """The environments of targets for development that put tables or checkpoints where another target does."""
+    """Yield the environments of development targets that have the tables or checkpoints of another target."""
     deployed = [draft for draft in environments if draft.name in targets and draft.environment is not None]
-    for first, other in combinations(deployed, 2):
-        if not (targets[first.name].is_development or targets[other.name].is_development):
+    for first, second in combinations(deployed, 2):
+        if not (targets[first.name].is_development or targets[second.name].is_development):
             continue
-        here, there = (first, other) if targets[first.name].is_development else (other, first)
+        development, other = (first, second) if targets[first.name].is_development else (second, first)
         for key in ("checkpoints", "tables"):
             if (
-                here.environment
-                and there.environment
-                and _place(here.environment, key) == _place(there.environment, key)
+                development.environment
+                and other.environment
+                and _location(development.environment, key) == _location(other.environment, key)
             ):
-                message = f"{key}: environment '{here.name}' is for development, but has the same as '{there.name}'"
-                fix = f"give each its own; the other is at {there.lines.where(key)}"
-                yield Problem(here.lines.where(key), message, fix)
+                message = f"{key}: environment '{development.name}' is for development, but shares {key} with"
+                fix = f"use a different location; the other one is at {other.locations.where(key)}"
+                yield Problem(development.locations.where(key), f"{message} '{other.name}'", fix)
 
 
-def _place(environment: Environment, key: str) -> tuple[str, ...]:
+def _location(environment: Environment, key: str) -> tuple[str, ...]:
     if key == "checkpoints":
         return (environment.checkpoints.rstrip("/"),)
     tables = environment.tables

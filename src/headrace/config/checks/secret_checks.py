@@ -1,4 +1,4 @@
-"""Secrets that are written out: in jobs, and among the options of environments and steps."""
+"""Find secrets in plain text: in jobs, in variables, and in the options of environments and steps."""
 
 from __future__ import annotations
 
@@ -8,87 +8,88 @@ from typing import Any
 
 from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import KeyLocations, KeyPath, in_words
+from headrace.config.locations import KeyLocations, KeyPath, describe_path
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
 
 SECRET = re.compile(
     r"password|passwd|secret|token|credential|jaas|(?:account|access|api|private)[._-]?key", re.IGNORECASE
 )
-# What follows may be told: `token.endpoint.url` and `secret_scope` are no secrets.
-TOLD = re.compile(
+# Keys with these endings are not secret: `token.endpoint.url`, `secret_scope`.
+NOT_SECRET = re.compile(
     r"(?:class|enabled|endpoint|file|id|location|ms|name|path|provider|scope|seconds|size|timeout|type|ur[il])\Z",
     re.IGNORECASE,
 )
 REFERENCE = re.compile(r"\{\{\s*secrets/[^/}]+/[^/}]+\s*\}\}|\$\{[^}]+\}")
 OPTION = re.compile(r"(?:--?[\w.-]+=)?-*([\w.-]+)=(.+)\Z", re.DOTALL)  # also --value=name=…
-IN_JOBS = "put it into a secret scope and write '{{secrets/scope/key}}'"
-IN_CONF = "put it into a secret scope; a source names it with security: {password: {secret: scope/key}}"
+JOB_FIX = "store it in a secret scope and write '{{secrets/scope/key}}'"
+OPTION_FIX = "store it in a secret scope; a source refers to it with security: {password: {secret: scope/key}}"
 
 
 def check_job_secrets(job: Job) -> Iterator[Problem]:
-    """The keys of a job that hold a secret as plain text."""
-    for at, key in _written_out(job.body, ()):
-        yield job.problem(at, f"has a secret written out at '{key}'", IN_JOBS)
+    """Yield the keys of a job whose value is a secret in plain text."""
+    for path, key in _plain_secrets(job.body, ()):
+        yield job.problem(path, f"has a secret in plain text: '{key}'", JOB_FIX)
 
 
-def check_variable_secrets(targets: Mapping[str, Target], lines: KeyLocations) -> Iterator[Problem]:
-    """The variables of databricks.yml whose value is a secret as plain text."""
+def check_variable_secrets(targets: Mapping[str, Target], locations: KeyLocations) -> Iterator[Problem]:
+    """Yield the variables of databricks.yml whose value is a secret in plain text."""
     for name, target in targets.items():
         for variable, value in target.variables.items():
-            if _is_secret(variable, value):
-                at: KeyPath = ("targets", name, "variables", variable)
-                where = lines.where(*(at if at in lines.of else ("variables", variable)))
-                yield Problem(where, f"variable '{variable}' is a secret that is written out", IN_JOBS)
+            if _is_plain_secret(variable, value):
+                path: KeyPath = ("targets", name, "variables", variable)
+                where = locations.where(*(path if path in locations.lines else ("variables", variable)))
+                yield Problem(where, f"variable '{variable}' is a secret in plain text", JOB_FIX)
 
 
 def check_environment_secrets(environment: EnvironmentDraft) -> Iterator[Problem]:
-    """The options and settings of an environment that hold a secret as plain text."""
-    places: list[KeyPath] = [("settings",)]
+    """Yield the options and settings of an environment whose value is a secret in plain text."""
+    sections: list[KeyPath] = [("settings",)]
     for kind in ("sources", "topics"):
-        places += [(kind, name, "options") for name in environment.names(kind)]
-    for at in places:
-        for path, key in _written_out(_under(environment.raw, at), at):
-            message = f"{in_words(path[:-1])}: a secret is written out at '{key}'"
-            yield Problem(environment.lines.where(*path), message, IN_CONF)
+        sections += [(kind, name, "options") for name in environment.names(kind)]
+    for section in sections:
+        for path, key in _plain_secrets(_value_at(environment.raw, section), section):
+            message = f"{describe_path(path[:-1])}: '{key}' is a secret in plain text"
+            yield Problem(environment.locations.where(*path), message, OPTION_FIX)
 
 
 def check_step_secrets(draft: Draft) -> Iterator[Problem]:
-    """The options and settings of a pipeline's steps that hold a secret as plain text."""
+    """Yield the options and settings of a pipeline's steps whose value is a secret in plain text."""
     for name, step in draft.steps.items():
-        options: list[tuple[KeyPath, Mapping[str, Any]]] = [(("settings",), step.settings)]
-        options += [(("reads", read, "options"), found.options) for read, found in step.reads.items()]
-        options += [(("writes", number, "options"), sink.options) for number, sink in enumerate(step.writes)]
-        for at, found in options:
-            for path, key in _written_out(found, ("steps", name, *at)):
-                message = f"{in_words(path[:-1])}: a secret is written out at '{key}'"
-                yield Problem(draft.lines.where(*path), message, IN_CONF)
+        sections: list[tuple[KeyPath, Mapping[str, Any]]] = [(("settings",), step.settings)]
+        sections += [(("reads", input_name, "options"), read.options) for input_name, read in step.reads.items()]
+        sections += [(("writes", number, "options"), sink.options) for number, sink in enumerate(step.writes)]
+        for section, options in sections:
+            for path, key in _plain_secrets(options, ("steps", name, *section)):
+                message = f"{describe_path(path[:-1])}: '{key}' is a secret in plain text"
+                yield Problem(draft.locations.where(*path), message, OPTION_FIX)
 
 
-def _written_out(value: Any, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _plain_secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the key path and the name of each secret in plain text inside the value at a key path."""
     if isinstance(value, Mapping):
-        named = value.get("name")  # a parameter of the job: {name: password, default: …}
-        if isinstance(named, str) and _is_secret(named, value.get("default")):
-            yield (*at, "default"), named
+        parameter = value.get("name")  # a parameter of the job: {name: password, default: …}
+        if isinstance(parameter, str) and _is_plain_secret(parameter, value.get("default")):
+            yield (*path, "default"), parameter
         for key, inner in value.items():
-            if _is_secret(key, inner):
-                yield (*at, key), key
+            if _is_plain_secret(key, inner):
+                yield (*path, key), key
             else:
-                yield from _written_out(inner, (*at, key))
+                yield from _plain_secrets(inner, (*path, key))
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from _written_out(inner, (*at, number))
-    elif isinstance(value, str) and (option := OPTION.match(value)) and _is_secret(option[1], option[2]):
-        yield at, option[1]
+            yield from _plain_secrets(inner, (*path, number))
+    elif isinstance(value, str) and (option := OPTION.match(value)) and _is_plain_secret(option[1], option[2]):
+        yield path, option[1]
 
 
-def _is_secret(key: str, value: Any) -> bool:
+def _is_plain_secret(key: str, value: Any) -> bool:
     if not isinstance(value, str) or not value or value.lower() in ("true", "false") or REFERENCE.search(value):
         return False
-    return SECRET.search(key) is not None and TOLD.search(key) is None
+    return SECRET.search(key) is not None and NOT_SECRET.search(key) is None
 
 
-def _under(data: Any, path: KeyPath) -> Any:
+def _value_at(data: Any, path: KeyPath) -> Any:
     for key in path:
         data = data.get(key) if isinstance(data, Mapping) else None
     return data

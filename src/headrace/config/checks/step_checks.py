@@ -1,173 +1,167 @@
-"""Each step on its own: keys that exclude or need each other."""
+"""Check each step on its own: keys that exclude or require each other."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from headrace.config.expectation_scope import DEDUPLICATE
-from headrace.config.locations import KeyPath, in_words
+from headrace.config.expectation_scope import deduplicates
+from headrace.config.kinds.expectation import BATCH_EXPECTATIONS, EXPECTATIONS
+from headrace.config.kinds.sinks import SINKS
+from headrace.config.locations import KeyPath, describe_path
 from headrace.config.models import Read, Rule, Sink, Step
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
 
-TESTS = ("not_null", "between", "one_of", "matches", "rule")
-SINKS = ("table", "topic", "folder", "console", "memory")
-ALONE = {"folder": ("append",), "memory": ("append", "complete")}  # what such a sink, a step's only one, can be told
-ONLY_SOURCES = ("schema_", "infer", "max_future", "expect")
+SOURCE_KEYS = ("schema_", "infer", "max_future", "expect")
 TYPES = (
     "string|varchar|char|binary|boolean|tinyint|byte|smallint|short|int|integer|bigint|long|float|real|double|"
     "decimal|dec|numeric|date|timestamp|timestamp_ntz|timestamp_ltz|interval|array|map|struct|variant|void"
 )
 DDL = re.compile(rf"\s*(?:struct\s*<|(?:`[^`]+`|\w+)(?:\s*:\s*|\s+)(?:{TYPES})\b)", re.IGNORECASE)
 
-WRONG_IN_BOTH = ("missing ), unterminated", "unbalanced parenthesis", "unterminated character set", "nothing to repeat")
+# Errors of Python's `re` that Java, which runs the patterns, has too.
+COMMON_PATTERN_ERRORS = (
+    "missing ), unterminated",
+    "unbalanced parenthesis",
+    "unterminated character set",
+    "nothing to repeat",
+)
 
-Found = Iterator[tuple[KeyPath, str, str]]
+PathProblem = tuple[KeyPath, str, str]  # key path, message, fix
 
 
 def check_steps(drafts: list[Draft]) -> list[Problem]:
-    """The problems of all steps that can be seen without any other file."""
+    """Return the problems of all steps that need no other file to detect."""
     problems = []
     for draft in drafts:
         for step in draft.steps.values():
-            for path, message, fix in _step(step):
-                at = ("steps", step.name, *path)
-                problems.append(Problem(draft.lines.where(*at), f"{in_words(at)}: {message}", fix))
+            for step_path, message, fix in _check_step(step):
+                path = ("steps", step.name, *step_path)
+                problems.append(Problem(draft.locations.where(*path), f"{describe_path(path)}: {message}", fix))
     return problems
 
 
-def _step(step: Step) -> Found:
+def _check_step(step: Step) -> Iterator[PathProblem]:
     for name, read in step.reads.items():
-        for path, message, fix in _read(read):
+        for path, message, fix in _check_read(read):
             yield ("reads", name, *path), message, fix
-    for at, sink in enumerate(step.writes):
-        for path, message, fix in _sink(sink):
-            yield ("writes", at, *path), message, fix
-        for path, message, fix in _fit(step, sink):
-            yield ("writes", at, *path), message, fix
-    for path, message, fix in _rules(step.expect):
-        yield path, message, fix
+    for number, sink in enumerate(step.writes):
+        for path, message, fix in (*_check_sink(sink), *_check_sink_of_step(step, sink)):
+            yield ("writes", number, *path), message, fix
+    yield from _check_rules(step.expect)
     if not step.writes:
-        yield ("writes",), "a step must write something", "name a table: {table: …}"
+        yield ("writes",), "a step must write something", "add a table: {table: …}"
     if all(read.static and read.table for read in step.reads.values()):
         yield ("reads",), "a step must read at least one stream", "read one input without static: true"
     if step.transform is None and len(step.reads) > 1:
-        fix = "name a transform, or keep one input"
-        yield ("reads",), f"a step without a transform passes one input on, not {len(step.reads)}", fix
+        fix = "add a transform, or keep one input"
+        yield ("reads",), f"a step without a transform must have one input, not {len(step.reads)}", fix
     if step.transform is None and step.with_:
-        yield ("with",), "there is no transform that takes settings", "name a transform, or take 'with' out"
-    if step.row_wise and step.transform in (None, DEDUPLICATE):
-        yield ("row_wise",), "says something of a transform of your own only", "take it out"
-    if step.version != 1:
-        yield ("version",), "is not carried out by this version of Headrace", "take it out"
+        yield ("with",), "the step has no transform to pass these settings to", "add a transform, or remove 'with'"
+    if step.row_wise and (step.transform is None or deduplicates(step)):
+        yield ("row_wise",), "applies only to custom transforms that do not deduplicate", "remove row_wise"
+    if step.deduplicates and step.transform is None:
+        yield ("deduplicates",), "the step has no transform", "add a transform, or remove deduplicates"
+    elif step.deduplicates and not isinstance(step.with_.get("keys"), list):
+        fix = "add with: {keys: […]}, which the transform must use"
+        yield ("deduplicates",), "needs the columns that identify a row, as the transform's setting 'keys'", fix
 
 
-def _read(read: Read) -> Found:
+def _check_read(read: Read) -> Iterator[PathProblem]:
     if (read.source is None) == (read.table is None):
         yield (), "must read exactly one of source, table", "write {source: …} or {table: …}"
         return
     if read.source is not None:
         for key in ("static", "changes"):
             if getattr(read, key):
-                yield (
-                    (key,),
-                    "is for tables, not for sources",
-                    "take it out, or land the source in a bronze step first",
-                )
+                fix = f"remove {key}, or load the source in a separate bronze step"
+                yield (key,), "applies to tables, not to sources", fix
     else:
-        for key in ONLY_SOURCES:
+        for key in SOURCE_KEYS:
             if key in read.model_fields_set:
                 written = key.rstrip("_")
-                yield (written,), "is for sources: a table was judged where it was written", "take it out"
+                message = "applies to sources: the rows of a table were checked when they were written"
+                yield (written,), message, f"remove {written}"
     if read.table and read.static and read.changes:
-        yield (
-            ("changes",),
-            "a table is read static or as its changes, not both",
-            "keep one of static, changes",
-        )
+        yield ("changes",), "a table is read as static or as changes, not both", "keep one of static, changes"
     if read.static and read.watermark:
-        fix = "take it out: only streams have one"
-        yield ("watermark",), "an input that is static has no watermark", fix
+        yield ("watermark",), "a static input has no watermark", "remove watermark: only streams have one"
     if read.schema_ is not None and read.infer:
-        yield ("infer",), "the schema is given and inferred", "keep one of schema, infer"
+        yield ("infer",), "a schema is declared or inferred, not both", "keep one of schema, infer"
     if read.schema_ is not None and not (read.schema_path or DDL.match(read.schema_)):
         fix = "write module:NAME of a StructType, or columns and types: 'id STRING, amount DOUBLE'"
         yield ("schema",), f"'{read.schema_}' is neither an import path nor a list of columns", fix
-    yield from _rules(read.expect)
+    yield from _check_rules(read.expect)
+    for number, rule in enumerate(read.expect):
+        for key in BATCH_EXPECTATIONS:
+            if getattr(rule, key) is not None:
+                message = "compares the rows of a batch, but the rows of an input are checked one by one"
+                yield ("expect", number, key), message, "move it to the expect of the step"
 
 
-def _sink(sink: Sink) -> Found:
-    kinds = [kind for kind in SINKS if getattr(sink, kind)]
-    if len(kinds) != 1:
-        fix = "write one of them; several sinks are a list"
+def _check_sink(sink: Sink) -> Iterator[PathProblem]:
+    if len(sink.kinds) != 1:
+        fix = "keep one of them; write several sinks as a list"
         yield (), f"must write to exactly one of {', '.join(SINKS)}", fix
         return
-    written = sink.model_fields_set
-    if kinds != ["table"]:
-        for key in ("mode", "keys", "sequence", "cluster_by"):
-            if key in written:
-                yield (key,), f"is for tables, not for {_a(kinds[0])}", "take it out"
-    elif sink.mode == "history":
-        yield ("mode",), "history is not carried out by this version", "write mode: upsert, which keeps the newest row"
-    elif sink.mode == "upsert":
-        for key, what in (
-            ("keys", "the columns that name a row"),
-            ("sequence", "the column that says which is newer"),
-        ):
+    kind, written = SINKS[sink.kind], sink.model_fields_set
+    for key in Sink.model_fields:
+        owners = [other.plural for other in SINKS.values() if key in other.model_fields]
+        if key in written and owners and key not in kind.model_fields:
+            yield (key,), f"applies to {' and '.join(owners)}, not to {kind.label}", f"remove {key}"
+    if sink.kind == "table":
+        yield from _check_table(sink)
+
+
+def _check_table(sink: Sink) -> Iterator[PathProblem]:
+    if sink.mode == "upsert":
+        columns = {"keys": "the columns that identify a row", "sequence": "the column that orders versions of a row"}
+        for key, description in columns.items():
             if not getattr(sink, key):
-                yield ("mode",), f"{sink.mode} needs '{key}'", f"add {key}: {what}"
+                yield ("mode",), f"{sink.mode} needs '{key}'", f"add {key}: {description}"
         if sink.options:
-            yield ("options",), "a merge takes no options", "take them out"
+            yield ("options",), "a merge has no options", "remove options"
     else:
         for key in ("keys", "sequence"):
-            if key in written:
-                yield (key,), f"has no meaning with mode {sink.mode}", "take it out, or write mode: upsert"
-    if "partition_by" in written and kinds[0] not in ("table", "folder"):
-        yield ("partition_by",), f"is for tables and folders, not for {_a(kinds[0])}", "take it out"
+            if key in sink.model_fields_set:
+                yield (key,), f"does not apply to mode {sink.mode}", f"remove {key}, or write mode: upsert"
     if sink.partition_by and sink.cluster_by:
-        yield (
-            ("cluster_by",),
-            "a table is partitioned or clustered, not both",
-            "keep one of partition_by, cluster_by",
-        )
-    if "format" in written and kinds != ["folder"]:
-        yield ("format",), f"is for folders, not for {_a(kinds[0])}", "take it out"
+        fix = "keep one of partition_by, cluster_by"
+        yield ("cluster_by",), "a table is partitioned or clustered, not both", fix
 
 
-def _a(kind: str) -> str:
-    return kind if kind == "memory" else f"a {kind}"
-
-
-def _fit(step: Step, sink: Sink) -> Found:
-    """What a sink cannot do for this step."""
-    kind = next((kind for kind in SINKS if getattr(sink, kind)), "")
-    if kind in ALONE:
+def _check_sink_of_step(step: Step, sink: Sink) -> Iterator[PathProblem]:
+    """Yield what a sink cannot do for this step."""
+    if not sink.kinds:
+        return
+    kind = SINKS[sink.kind]
+    if kind.native_outputs:
         if len(step.writes) > 1:
-            yield (kind,), f"{_a(kind)} must be a step's only sink", "give it a step of its own"
+            yield (sink.kind,), f"{kind.label} must be its step's only sink", "write it in a separate step"
         for key in ("expect", "row_wise"):
             if getattr(step, key):
-                fix = "write a table, and the rest in a step that reads it"
-                yield (kind,), f"{_a(kind)} takes a stream as it is, and '{key}' works on its batches", fix
-        if step.output not in ALONE[kind]:
-            fix = f"write output: {' or '.join(ALONE[kind])}, or another sink"
-            yield (kind,), f"{_a(kind)} cannot be written with output {step.output}", fix
-    if kind == "table" and sink.mode == "append" and step.output == "update":
-        fix = "write mode: upsert with keys and sequence, so that a row is written over its older one"
-        yield ("table",), "output update tells a row again when it changes, and mode append keeps them all", fix
+                fix = f"write a table here, and use the {sink.kind} sink in a separate step that reads the table"
+                yield (sink.kind,), f"{kind.label} is written without batches, which '{key}' requires", fix
+        if step.output not in kind.native_outputs:
+            fix = f"write output: {' or '.join(kind.native_outputs)}, or use another sink"
+            yield (sink.kind,), f"{kind.label} cannot be written with output {step.output}", fix
+    if sink.kind == "table" and sink.mode == "append" and step.output == "update":
+        fix = "write mode: upsert with keys and sequence, so that newer rows replace older ones"
+        yield ("table",), "output update writes changed rows again, and mode append keeps all of them", fix
 
 
-def _rules(rules: tuple[Rule, ...]) -> Found:
-    for at, rule in enumerate(rules):
-        tests = [test for test in TESTS if getattr(rule, test)]
-        if len(tests) != 1:
-            fix = "write one entry for each test"
-            yield ("expect", at), f"must hold exactly one of {', '.join(TESTS)}", fix
+def _check_rules(rules: tuple[Rule, ...]) -> Iterator[PathProblem]:
+    for number, rule in enumerate(rules):
+        kinds = [kind for kind in EXPECTATIONS if getattr(rule, kind)]
+        if len(kinds) != 1:
+            fix = "write a separate entry for each expectation"
+            yield ("expect", number), f"must have exactly one of {', '.join(EXPECTATIONS)}", fix
         for column, pattern in (rule.matches or {}).items():
             try:
                 re.compile(pattern)
             except re.error as error:
-                # Java's expressions are not Python's: only what neither reads is wrong here; a run asks Java.
-                if error.msg.startswith(WRONG_IN_BOTH):
-                    fix = "correct the regular expression"
-                    yield ("expect", at, "matches", column), f"{pattern!r} cannot be read: {error.msg}", fix
+                # Java's syntax differs from Python's: report only what is wrong in both. A run validates with Java.
+                if error.msg.startswith(COMMON_PATTERN_ERRORS):
+                    message = f"{pattern!r} is not a valid regular expression: {error.msg}"
+                    yield ("expect", number, "matches", column), message, "correct the regular expression"

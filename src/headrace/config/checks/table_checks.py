@@ -1,10 +1,10 @@
-"""Tables and other places between steps: who writes them, who reads them, whether they can be read as a stream."""
+"""Check the tables, folders and memory sinks that steps share: their writers, their readers, and cycles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headrace.config.cycles import circle_in
+from headrace.config.cycles import find_cycle
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX, has_quarantine
 from headrace.config.locations import closest_match
@@ -12,156 +12,166 @@ from headrace.config.models import Step
 from headrace.config.pipeline_files import Draft
 from headrace.errors import Problem
 
-Owner = tuple[Draft, str, int]  # the pipeline, the step, which of its sinks
+Writer = tuple[Draft, str, int]  # the pipeline, the step, the index of the sink
 
 
 def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Problem]:
-    """The problems that lie between a table's writer and its readers, in all pipelines together."""
-    writers: dict[str, Owner] = {}
-    problems = [*_two_writers(drafts, writers), *_one_place(drafts, environment)]
-    quarantines = {f"{table}{QUARANTINE_SUFFIX}": owner for table, owner in _judged(drafts, environment)}
-    problems += _collisions(writers, quarantines)
-    may_be_there = _may_be_there(drafts, environment)
+    """Return the problems between the writers and readers of tables, across all pipelines."""
+    writers = _table_writers(drafts)
+    quarantines = {f"{table}{QUARANTINE_SUFFIX}": writer for table, writer in _quarantining_steps(drafts, environment)}
+    problems = [*_check_table_writers(drafts), *_check_folders_and_memory(drafts, environment)]
+    problems += _check_quarantine_names(writers, quarantines)
+    may_exist = _may_exist(drafts, environment)
     for draft in drafts:
         for step in draft.steps.values():
-            problems += _reads(draft, step, writers, quarantines, may_be_there)
-    return problems + list(_cycles(drafts, writers | quarantines))
+            problems += _check_reads(draft, step, writers, quarantines, may_exist)
+    return problems + list(_check_cycles(drafts, writers | quarantines))
 
 
-def _two_writers(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Problem]:
-    seen: dict[str, Owner] = {}
+def _table_writers(drafts: list[Draft]) -> dict[str, Writer]:
+    """Return the first writer of each table. Names that differ only in case are the same table, as in catalogs."""
+    first: dict[str, Writer] = {}
+    writers: dict[str, Writer] = {}
     for draft in drafts:
-        for step, at, table in draft.tables:
-            # Catalogs do not tell upper case from lower case.
-            first = seen.setdefault(table.lower(), (draft, step, at))
-            writers.setdefault(table, first)
-            if first != (draft, step, at):
-                where = draft.lines.where("steps", step, "writes", at, "table")
-                message = f"table '{table}' is written by {_called(first, draft)} and by step '{step}'"
+        for step, number, table in draft.tables:
+            writers.setdefault(table, first.setdefault(table.lower(), (draft, step, number)))
+    return writers
+
+
+def _check_table_writers(drafts: list[Draft]) -> Iterator[Problem]:
+    writers = _table_writers(drafts)
+    for draft in drafts:
+        for step, number, table in draft.tables:
+            first = writers[table]
+            if first != (draft, step, number):
+                where = draft.locations.where("steps", step, "writes", number, "table")
+                message = f"table '{table}' is written by {_format_step(first, draft)} and by step '{step}'"
                 if first[:2] == (draft, step):
                     message = f"table '{table}' is written twice by step '{step}'"
-                fix = f"give each its own table; the first is at {_where(first)}"
-                yield Problem(where, message, fix)
+                yield Problem(where, message, f"write to different tables; the first is at {_where(first)}")
 
 
-def _one_place(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
-    """Two steps in one folder hide each other's rows, for Spark keeps one list of its files, by batches' numbers."""
+def _check_folders_and_memory(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
+    """Yield the folders and memory sinks with two writers.
+
+    Two steps with the same folder hide each other's rows: Spark keeps one list of the folder's files, by batch number.
+    """
     folders = environment.environment.folders if environment.environment else {}
-    seen: dict[tuple[str, str], Owner] = {}
+    seen: dict[tuple[str, str], Writer] = {}
     for draft in drafts:
         for step in draft.steps.values():
-            for at, sink in enumerate(step.writes):
+            for number, sink in enumerate(step.writes):
                 for kind, name in (("folder", sink.folder), ("memory", sink.memory)):
                     if name is None:
                         continue
-                    place = folders.get(name, name).rstrip("/") if kind == "folder" else name
-                    first = seen.setdefault((kind, place), (draft, step.name, at))
+                    target = folders.get(name, name).rstrip("/") if kind == "folder" else name
+                    first = seen.setdefault((kind, target), (draft, step.name, number))
                     if first[:2] != (draft, step.name):
-                        where = draft.lines.where("steps", step.name, "writes", at, kind)
-                        message = f"{kind} '{name}' is written by {_called(first, draft)} and by step '{step.name}'"
-                        fix = f"give each its own; the first is at {_where(first, kind)}"
-                        yield Problem(where, message, fix)
+                        where = draft.locations.where("steps", step.name, "writes", number, kind)
+                        writers = f"{_format_step(first, draft)} and by step '{step.name}'"
+                        other = "folder" if kind == "folder" else "memory table"
+                        fix = f"write to a different {other}; the first is at {_where(first, kind)}"
+                        yield Problem(where, f"{kind} '{name}' is written by {writers}", fix)
 
 
-def _judged(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tuple[str, Owner]]:
+def _quarantining_steps(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tuple[str, Writer]]:
+    """Yield the tables that have a quarantine: of each step that quarantines rows, the first table."""
     if environment.environment is None:
         return
     for draft in drafts:
         for step in draft.steps.values():
             if has_quarantine(step, environment.environment):
-                at = next((at for at, sink in enumerate(step.writes) if sink.table), None)
-                if at is not None:  # beside the first of its tables
-                    yield str(step.writes[at].table), (draft, step.name, at)
+                number = next((number for number, sink in enumerate(step.writes) if sink.table), None)
+                if number is not None:
+                    yield str(step.writes[number].table), (draft, step.name, number)
 
 
-def _may_be_there(drafts: list[Draft], environment: EnvironmentDraft) -> Callable[[str], bool]:
-    """Whether a table may be there, for all that can be said before the files are well formed."""
-    anything = any(draft.is_unread for draft in drafts)
-    judged_perhaps = {
+def _may_exist(drafts: list[Draft], environment: EnvironmentDraft) -> Callable[[str], bool]:
+    """Return a predicate: whether a table may exist, given that malformed files may declare more than was read."""
+    is_anything_unread = any(draft.is_incomplete for draft in drafts)
+    possible_quarantines = {
         f"{table}{QUARANTINE_SUFFIX}"
         for draft in drafts
         for step, _, table in draft.tables
         if environment.environment is None or step not in draft.steps
     }
-    return lambda table: anything or table in judged_perhaps
+    return lambda table: is_anything_unread or table in possible_quarantines
 
 
-def _collisions(writers: dict[str, Owner], quarantines: dict[str, Owner]) -> Iterator[Problem]:
-    for table, owner in writers.items():
+def _check_quarantine_names(writers: dict[str, Writer], quarantines: dict[str, Writer]) -> Iterator[Problem]:
+    for table, (draft, step, number) in writers.items():
         if table in quarantines:
-            draft, step, at = owner
-            judge = quarantines[table]
-            message = f"step '{step}' writes '{table}', which holds the rows refused by {_called(judge, draft)}"
-            where = draft.lines.where("steps", step, "writes", at, "table")
+            owner = _format_step(quarantines[table], draft)
+            message = f"step '{step}' writes '{table}', which is the quarantine of {owner}"
+            where = draft.locations.where("steps", step, "writes", number, "table")
             yield Problem(where, message, "give the table another name")
 
 
-def _reads(
+def _check_reads(
     draft: Draft,
     step: Step,
-    writers: dict[str, Owner],
-    quarantines: dict[str, Owner],
-    may_be_there: Callable[[str], bool],
+    writers: dict[str, Writer],
+    quarantines: dict[str, Writer],
+    may_exist: Callable[[str], bool],
 ) -> Iterator[Problem]:
     for name, read in step.reads.items():
         if read.table is None:
             continue
-        where = draft.lines.where("steps", step.name, "reads", name, "table")
+        where = draft.locations.where("steps", step.name, "reads", name, "table")
         if read.table not in writers:
-            if read.table not in quarantines and not may_be_there(read.table):
+            if read.table not in quarantines and not may_exist(read.table):
                 message = f"step '{step.name}' reads unknown table '{read.table}'"
-                fix = closest_match(
-                    read.table, [*writers, *quarantines], "write it in a step; outside data is a source"
-                )
-                yield Problem(where, message, fix)
+                fix = "write the table in a step, or declare external data as a source"
+                yield Problem(where, message, closest_match(read.table, [*writers, *quarantines], fix))
             continue
-        how = _rewritten(writers[read.table])
-        if how and not read.static and not read.changes:
-            message = f"step '{step.name}' reads '{read.table}' as a stream, but {how} changes its rows"
-            yield Problem(where, message, "read it with static: true, or its changes with changes: true")
-        elif read.changes and not how:
-            message = f"step '{step.name}' reads the changes of '{read.table}', which only grows"
-            where = draft.lines.where("steps", step.name, "reads", name, "changes")
-            yield Problem(where, message, "take changes: true out: all that changes are new rows")
+        rewriting = _rewriting_setting(writers[read.table])
+        if rewriting and not read.static and not read.changes:
+            message = f"step '{step.name}' reads '{read.table}' as a stream, but {rewriting} changes its rows"
+            yield Problem(where, message, "read it with static: true, or read its changes with changes: true")
+        elif read.changes and not rewriting:
+            message = f"step '{step.name}' reads the changes of '{read.table}', which is append-only"
+            where = draft.locations.where("steps", step.name, "reads", name, "changes")
+            yield Problem(where, message, "remove changes: true; every change is a new row")
 
 
-def _rewritten(owner: Owner) -> str:
-    draft, name, at = owner
+def _rewriting_setting(writer: Writer) -> str:
+    """Return the setting by which a step changes rows of its table; empty if it only appends."""
+    draft, name, number = writer
     step = draft.steps.get(name)
     if step is None:
         return ""
-    sink = step.writes[at]
+    sink = step.writes[number]
     if not step.rewrites(sink):
         return ""
     return f"mode {sink.mode}" if sink.mode != "append" else "output complete"
 
 
-def _cycles(drafts: list[Draft], writers: dict[str, Owner]) -> Iterator[Problem]:
-    before: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+def _check_cycles(drafts: list[Draft], writers: dict[str, Writer]) -> Iterator[Problem]:
+    reads_from: dict[tuple[str, str], dict[tuple[str, str], str]] = {}  # step -> steps it reads from -> input
     for draft in drafts:
         for step in draft.steps.values():
-            node = before.setdefault((draft.name, step.name), {})
+            inputs = reads_from.setdefault((draft.name, step.name), {})
             for name, read in step.reads.items():
                 if read.table in writers:
-                    writer, other, _ = writers[str(read.table)]
-                    node[(writer.name, other)] = name
+                    writer, writing_step, _ = writers[str(read.table)]
+                    inputs[(writer.name, writing_step)] = name
     files = {draft.name: draft for draft in drafts}
-    while circle := circle_in(before):
-        pipeline, reader = circle[0]
-        reads = before[circle[0]].pop(circle[-1])
-        where = files[pipeline].lines.where("steps", reader, "reads", reads)
-        words = " → ".join(f"'{name}'" for _, name in [*circle, circle[0]])
-        message = f"steps read each other's tables in a circle: {words}"
-        if len(circle) == 1:
+    while cycle := find_cycle(reads_from):
+        pipeline, reader = cycle[0]
+        name = reads_from[cycle[0]].pop(cycle[-1])
+        where = files[pipeline].locations.where("steps", reader, "reads", name)
+        steps = " → ".join(f"'{step}'" for _, step in [*cycle, cycle[0]])
+        message = f"steps read each other's tables in a cycle: {steps}"
+        if len(cycle) == 1:
             message = f"step '{reader}' reads the table that it writes"
-        yield Problem(where, message, "let one of them read something else")
+        yield Problem(where, message, "read another table in one of these steps")
 
 
-def _called(owner: Owner, seen_from: Draft) -> str:
-    draft, step, _ = owner
+def _format_step(writer: Writer, seen_from: Draft) -> str:
+    draft, step, _ = writer
     return f"step '{step}'" + ("" if draft is seen_from else f" of pipeline '{draft.name}'")
 
 
-def _where(owner: Owner, kind: str = "table") -> str:
-    draft, step, at = owner
-    return draft.lines.where("steps", step, "writes", at, kind)
+def _where(writer: Writer, kind: str = "table") -> str:
+    draft, step, number = writer
+    return draft.locations.where("steps", step, "writes", number, kind)

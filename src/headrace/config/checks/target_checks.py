@@ -1,43 +1,57 @@
-"""The targets of databricks.yml against the environments of conf/: the same names, `local` apart."""
+"""Check the targets of databricks.yml against the environments of conf/: the same names, except for `local`."""
 
 from __future__ import annotations
 
-from headrace.config.checks.identity_checks import check_target_people
-from headrace.config.databricks.databricks_yml import FILE, Resources
+from headrace.config.checks.identity_checks import check_target_identities
+from headrace.config.databricks.bundle_grammar import FILE
+from headrace.config.databricks.databricks_yml import Resources
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import closest_match
+from headrace.config.locations import closest_match, closest_name
 from headrace.errors import Problem
 
 
 def check_targets(resources: Resources, read: list[EnvironmentDraft], names: list[str]) -> list[Problem]:
-    """The environments without a target, and the targets without an environment."""
-    if not resources.written:
+    """Return the environments without a target, the targets without an environment, and problems of targets.
+
+    `read` are the environments that were read, `names` the names of all environments.
+    """
+    if not resources.exists:
         return [
             Problem(
-                draft.lines.where("engine"),
-                f"environment '{draft.name}' has no target: no {FILE}",
+                draft.locations.where("engine"),
+                f"environment '{draft.name}' has no target: the bundle has no {FILE}",
                 f"write {FILE}",
             )
             for draft in read
             if draft.environment is not None and draft.environment.engine.kind == "databricks"
         ]
-    problems = list(check_target_people(resources.targets, resources.lines))
+    if not resources.has_valid_targets:  # which is reported already
+        return []
+    problems = list(check_target_identities(resources.targets, resources.lines))
     defaults = [name for name, target in resources.targets.items() if target.default]
     for name in defaults[1:]:
         where = resources.lines.where("targets", name, "default")
-        problems.append(Problem(where, f"target '{name}' is a default too", f"keep one: '{defaults[0]}' is one"))
+        message = f"target '{name}' is a second default target"
+        problems.append(Problem(where, message, f"keep one default: target '{defaults[0]}' is one too"))
     if resources.jobs and not resources.targets:
         job = next(iter(resources.jobs.values()))
         problems.append(Problem(job.where(), f"job '{job.key}' has no target", f"add one to {FILE}: targets: {{…}}"))
+    return problems + _check_names(resources, names)
+
+
+def _check_names(resources: Resources, names: list[str]) -> list[Problem]:
+    problems = []
+    without_target = set(names) - set(resources.targets) - {"local"}
+    suggested = {closest_name(name, without_target) for name in resources.targets if name not in names}
     for name in resources.targets:
         where = resources.lines.where("targets", name)
         if name == "local":
-            problems.append(Problem(where, "'local' is this machine, not a target", "take it out"))
+            problems.append(Problem(where, "'local' is this machine and cannot be a target", "remove it"))
         elif name not in names:
-            fix = closest_match(name, set(names) - set(resources.targets) - {"local"}, f"write conf/{name}.yml")
+            fix = closest_match(name, without_target, f"write conf/{name}.yml")
             problems.append(Problem(where, f"target '{name}' has no environment", fix))
     for name in names:
-        if name != "local" and name not in resources.targets:
+        if name != "local" and name not in resources.targets and name not in suggested:
             where = resources.lines.where("targets")
             fix = f"add it to targets, or delete conf/{name}.yml"
             problems.append(Problem(where, f"environment '{name}' has no target", fix))

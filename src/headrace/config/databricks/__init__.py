@@ -1,1 +1,1 @@
-"""databricks.yml and its jobs: the part of Databricks' grammar that Headrace carries out."""
+"""databricks.yml and its jobs: the part of Databricks' bundle syntax that Headrace supports."""

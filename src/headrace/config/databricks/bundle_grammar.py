@@ -1,42 +1,43 @@
-"""What databricks.yml may hold: the keys that are carried out here, and those that only the official tool does."""
+"""The keys that databricks.yml may have: those that Headrace supports, and those that only the Databricks CLI does."""
 
 from __future__ import annotations
 
 from headrace.config.databricks.job_grammar import Grammar
 
+FILE = "databricks.yml"
+# Keys that may be written at the top level, for all targets, and in each target.
 SHARED = {"workspace": "workspace", "run_as": "run_as", "permissions": "[permission]"}
-
 
 BUNDLE_GRAMMAR = Grammar(
     kinds={
-        "databricks.yml": {
+        FILE: {
             "bundle": "bundle!",
-            "include": "[text]",
-            "variables": "{anything}",
-            "artifacts": "{anything}",  # understood and not needed: a release builds the wheels
+            "include": "[string]",
+            "variables": "{any}",
+            "artifacts": "{any}",  # accepted and ignored: a release builds the wheels
             "targets": "{target}",
             "resources": "resources",
             **SHARED,
         },
         "included": {"resources": "resources"},
-        "bundle": {"name": "text!"},
-        "variable": {"default": "anything", "description": "text", "type": "variable type"},
+        "bundle": {"name": "string!"},
+        "variable": {"default": "any", "description": "string", "type": "variable type"},
         "variable type": ["complex"],
-        "target": {"mode": "mode", "default": "truth", "variables": "{anything}", **SHARED},
+        "target": {"mode": "mode", "default": "boolean", "variables": "{any}", **SHARED},
         "mode": ["development", "production"],
-        "workspace": {"host": "text", "root_path": "text", "profile": "text"},
-        "run_as": {"service_principal_name": "text", "user_name": "text"},
+        "workspace": {"host": "string", "root_path": "string", "profile": "string"},
+        "run_as": {"service_principal_name": "string", "user_name": "string"},
         "permission": {
             "level": "level!",
-            "group_name": "text",
-            "service_principal_name": "text",
-            "user_name": "text",
+            "group_name": "string",
+            "service_principal_name": "string",
+            "user_name": "string",
         },
         "level": ["CAN_MANAGE", "CAN_RUN", "CAN_VIEW"],
-        "resources": {"jobs": "{{anything}}"},  # a job itself is read by the SDK's grammar, once its variables are in
+        "resources": {"jobs": "{{any}}"},  # checked with the SDK's grammar after variables are resolved
     },
-    left={
-        "databricks.yml": ("environments", "experimental", "presets", "python", "scripts", "sync"),
+    unsupported={
+        FILE: ("environments", "experimental", "presets", "python", "scripts", "sync"),
         "included": ("environments", "experimental", "presets", "python", "scripts", "sync"),
         "bundle": ("cluster_id", "compute_id", "databricks_cli_version", "deployment", "engine", "git", "uuid"),
         "variable": ("lookup",),

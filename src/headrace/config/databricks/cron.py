@@ -1,4 +1,4 @@
-"""Quartz cron expressions and time zones, as a schedule of Databricks takes them."""
+"""Quartz cron expressions and time zones of Databricks schedules."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ OFFSET = re.compile(r"(?:UTC|GMT)(?:[+-]\d{1,2}(?::?[0-5]\d)?)?\Z")
 
 @dataclass(frozen=True)
 class Field:
-    """One field of an expression: its numbers, the words that stand for them, what it may say beside them."""
+    """One field of a cron expression: its range of numbers, names for them, and a pattern of special values."""
 
     name: str
-    least: int
-    greatest: int
-    words: tuple[str, ...] = ()
+    minimum: int
+    maximum: int
+    names: tuple[str, ...] = ()
     special: str = r"(?!)"
 
     def allows(self, part: str) -> bool:
-        """Whether one of the field's parts, between commas, can be read."""
+        """Return whether one comma-separated part of the field is valid."""
         if re.fullmatch(self.special, part):
             return True
         match = PART.match(part)
@@ -31,10 +31,10 @@ class Field:
             return False
         if match[1] == "*":
             return match[2] is None
-        return all(self._fits(text) for text in match.groups()[:2] if text is not None)
+        return all(self._is_in_range(text) for text in match.groups()[:2] if text is not None)
 
-    def _fits(self, text: str) -> bool:
-        return text in self.words or (text.isdecimal() and self.least <= int(text) <= self.greatest)
+    def _is_in_range(self, text: str) -> bool:
+        return text in self.names or (text.isdecimal() and self.minimum <= int(text) <= self.maximum)
 
 
 FIELDS = (
@@ -48,26 +48,26 @@ FIELDS = (
 )
 
 
-def wrong_cron(expression: str) -> str:
-    """What is wrong with a Quartz cron expression; empty when nothing is."""
+def cron_error(expression: str) -> str:
+    """Return what is wrong with a Quartz cron expression, or an empty string."""
     fields = expression.upper().split()
     if len(fields) not in (6, 7):
-        return f"it has {len(fields)} fields and not 6 or 7: {', '.join(field.name for field in FIELDS[:6])}"
+        return f"it has {len(fields)} fields instead of 6 or 7: {', '.join(field.name for field in FIELDS[:6])}"
     for text, field in zip(fields, FIELDS, strict=False):
         if not all(field.allows(part) for part in text.split(",")):
-            return f"the {field.name} cannot be '{text}'"
+            return f"the {field.name} field cannot be '{text}'"
     if (fields[3] == "?") == (fields[5] == "?"):
-        return "one of day of month and day of week must be '?', and only one"
+        return "exactly one of day of month and day of week must be '?'"
     return ""
 
 
 def is_time_zone(name: str) -> bool:
-    """Whether there is such a time zone; a machine that knows none refuses none."""
-    return OFFSET.match(name) is not None or _is_there(name) or not _is_there("Europe/Berlin")
+    """Return whether the time zone exists. On a machine without a time zone database, every name is accepted."""
+    return OFFSET.match(name) is not None or _is_in_database(name) or not _is_in_database("Europe/Berlin")
 
 
-def _is_there(name: str) -> bool:
-    import zoneinfo  # only where there is a schedule
+def _is_in_database(name: str) -> bool:
+    import zoneinfo  # imported only for bundles that have a schedule
 
     try:
         zoneinfo.ZoneInfo(name)

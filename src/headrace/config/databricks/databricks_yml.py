@@ -1,198 +1,121 @@
-"""databricks.yml and the files that it includes: the part that is carried out, and a word on the rest."""
+"""Read databricks.yml and the files it includes, and report the keys that Headrace does not support."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headrace.config.databricks.bundle_grammar import BUNDLE_GRAMMAR
-from headrace.config.databricks.job_definitions import Job, Target, in_targets, known_in
-from headrace.config.databricks.references import Unresolved, put_in, variables_of
-from headrace.config.document import Document, read
-from headrace.config.locations import KeyLocations, KeyPath, closest_match
+from headrace.config.databricks.bundle_grammar import BUNDLE_GRAMMAR, FILE
+from headrace.config.databricks.bundle_targets import BundleFile, check_targets_and_variables, resolve_target
+from headrace.config.databricks.job_definitions import Job, Target
+from headrace.config.document import Document, read_document
+from headrace.config.locations import KeyLocations
 from headrace.errors import Problem
 
-FILE = "databricks.yml"
-MODES = BUNDLE_GRAMMAR.kinds["mode"]
-DEFINITION = {*BUNDLE_GRAMMAR.kinds["variable"], *BUNDLE_GRAMMAR.left["variable"]}
 
-
-@dataclass
+@dataclass(frozen=True)
 class Resources:
-    """What databricks.yml and the files it includes say; the jobs as they are written, for all targets."""
+    """The content of databricks.yml and the files it includes. Jobs are as written: the same for all targets."""
 
     name: str
     lines: KeyLocations = field(default_factory=lambda: KeyLocations(FILE))
     targets: dict[str, Target] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    written: bool = True
+    exists: bool = True
+    has_valid_targets: bool = True  # else the targets could not be read, which is reported as a problem
 
 
 def read_resources(root: Path) -> Resources:
-    """databricks.yml and what it includes; without one, a bundle is named after its directory."""
+    """Read databricks.yml and the files it includes. Without databricks.yml, a bundle has its directory's name."""
     if not (root / FILE).is_file():
-        return Resources(name=root.name, written=False)
-    document = read(root / FILE, FILE, strict=False)
-    found = Resources(root.name, document.lines, problems=list(document.problems))
+        return Resources(name=root.name, exists=False)
+    document = read_document(root / FILE, FILE, strict=False)
     if not document.mapping:
-        return found
-    whole = {**document.mapping, "targets": _filled(document.mapping.get("targets", {}))}
-    found.problems += BUNDLE_GRAMMAR.against(whole, FILE, document.lines, ())
-    found.name = _text(_keys(whole, "bundle"), "name") or root.name
-    found.targets = _targets(whole, found)
-    _jobs(document, found)
-    for file in _included(root, document, found.problems):
-        included = read(file, file.relative_to(root).as_posix(), strict=False)
-        found.problems += included.problems
-        if included.data is not None:
-            _only_resources(included, found)
-        _jobs(included, found)
-    return found
-
-
-# ── Targets and variables ─────────────────────────────────────────────────────────────────────────────
-
-
-def _targets(whole: Mapping[str, Any], found: Resources) -> dict[str, Target]:
-    names = _keys(whole, "variables")
-    declared = _declared(whole, found)
-    targets: dict[str, Target] = {}
-    lacking: dict[str, list[str]] = {}
-    for name, raw in _keys(whole, "targets").items():
-        own = _mapping(raw)
-        written = dict(declared)
-        for variable, value in _keys(own, "variables").items():
-            at = ("targets", name, "variables", variable)
-            if variable not in names:
-                message = f"target '{name}' sets the variable '{variable}', which is not declared"
-                fix = closest_match(variable, names, f"declare it at the top: variables: {{{variable}: {{}}}}")
-                found.problems.append(Problem(found.lines.where(*at), message, fix))
-            elif (given := _value(value, at, found)) is not None:
-                written[variable] = given
-        without = {variable: Unresolved(f"${{var.{variable}}}") for variable in names if variable not in written}
-        for variable in without:
-            lacking.setdefault(variable, []).append(name)
-        known = known_in(found.name, name, without)
-        variables = without | variables_of(written, known, found.lines, found.problems)
-        targets[name] = _target(name, whole, own, variables, found)
-    found.problems += [_without_value(variable, some, targets, found) for variable, some in lacking.items()]
-    return targets
-
-
-def _declared(whole: Mapping[str, Any], found: Resources) -> dict[str, tuple[Any, KeyPath]]:
-    """The variables that have a default, each with the place where it stands."""
-    declared = {}
-    for name, raw in _keys(whole, "variables").items():
-        value = _value({} if raw is None else raw, ("variables", name), found)
-        if value is not None:
-            declared[name] = value
-    return declared
-
-
-def _value(raw: Any, at: KeyPath, found: Resources) -> tuple[Any, KeyPath] | None:
-    """A variable's value: what stands under `default`, or a plain value; a target may write keys as the value too."""
-    if not isinstance(raw, dict) or (at[0] == "targets" and not (raw and raw.keys() <= DEFINITION)):
-        return raw, at
-    found.problems += BUNDLE_GRAMMAR.against(raw, "variable", found.lines, at)
-    if "lookup" in raw:
-        return Unresolved(), at
-    return (raw["default"], (*at, "default")) if "default" in raw else None
-
-
-def _without_value(variable: str, some: list[str], targets: Mapping[str, Target], found: Resources) -> Problem:
-    few = "" if len(some) == len(targets) else f" ({in_targets(some)})"
-    fix = f"give it one: default: …, or targets: {{{some[0]}: {{variables: {{{variable}: …}}}}}}"
-    return Problem(found.lines.where("variables", variable), f"variable '{variable}' has no value{few}", fix)
-
-
-def _target(
-    name: str, whole: Mapping[str, Any], raw: Mapping[str, Any], variables: dict[str, Any], found: Resources
-) -> Target:
-    known = known_in(found.name, name, variables)
-
-    def part(key: str) -> tuple[Any, Any]:
-        """What stands above all targets, and what this one says."""
-        above = put_in(whole.get(key), known, found.lines, (key,), found.problems)
-        return above, put_in(raw.get(key), known, found.lines, ("targets", name, key), found.problems)
-
-    above, own = part("workspace")
-    workspace = {**_mapping(above), **_mapping(own)}
-    run_as = [one for one in reversed(part("run_as")) if isinstance(one, dict)]
-    mode = raw.get("mode")
-    return Target(
-        name=name,
-        mode=mode if mode in MODES else None,
-        default=raw.get("default") is True,
-        host=_text(workspace, "host"),
-        root_path=_text(workspace, "root_path"),
-        profile=_text(workspace, "profile"),
-        run_as=run_as[0] if run_as else {},
-        permissions=tuple(
-            one for some in part("permissions") if isinstance(some, list) for one in some if isinstance(one, dict)
-        ),
-        variables=variables,
+        is_readable = document.data is not None
+        return Resources(root.name, document.locations, problems=list(document.problems), has_valid_targets=is_readable)
+    files, include_problems = _included_files(root, document)
+    included = [read_document(file, file.relative_to(root).as_posix(), strict=False) for file in files]
+    jobs, job_problems = _collect_jobs([document, *included])
+    content = {key: _without_nulls(value) if key == "targets" else value for key, value in document.mapping.items()}
+    file = BundleFile(_bundle_name(content) or root.name, content, document.locations, jobs)
+    problems = [
+        *document.problems,
+        *BUNDLE_GRAMMAR.check(content, FILE, document.locations, ()),
+        *check_targets_and_variables(file),
+        *include_problems,
+        *(problem for document in included for problem in (*document.problems, *_check_included(document))),
+        *job_problems,
+    ]
+    return Resources(
+        name=file.bundle,
+        lines=document.locations,
+        targets={name: resolve_target(file, name) for name in file.section("targets")},
+        jobs=jobs,
+        problems=problems,
+        has_valid_targets=file.is_valid("targets"),
     )
 
 
-# ── Included files and jobs ───────────────────────────────────────────────────────────────────────────
-
-
-def _included(root: Path, document: Document, problems: list[Problem]) -> list[Path]:
+def _included_files(root: Path, document: Document) -> tuple[list[Path], list[Problem]]:
+    """Return the files that match the patterns under `include`, and the problems of the patterns."""
     patterns = document.mapping.get("include", [])
     files: dict[Path, None] = {}
-    for at, pattern in enumerate(patterns if isinstance(patterns, list) else []):
-        where = document.lines.where("include", at)
-        relative = isinstance(pattern, str) and pattern and not Path(pattern).is_absolute()
+    problems: list[Problem] = []
+    for number, pattern in enumerate(patterns if isinstance(patterns, list) else []):
+        where = document.locations.where("include", number)
+        is_relative = isinstance(pattern, str) and pattern and not Path(pattern).is_absolute()
         try:
-            matched = sorted(file for file in root.glob(pattern) if file.is_file()) if relative else []
-        except (ValueError, IndexError) as error:  # no pattern
-            problems.append(Problem(where, f"include: '{pattern}': {error}", "write it like resources/*.yml"))
+            matches = sorted(file for file in root.glob(pattern) if file.is_file()) if is_relative else []
+        except (ValueError, IndexError) as error:  # pathlib cannot parse the pattern
+            message = f"include: '{pattern}' is not a valid pattern: {error}"
+            problems.append(Problem(where, message, "write a pattern like resources/*.yml"))
             continue
-        matched = [file for file in matched if file != root / FILE]
-        if not matched and isinstance(pattern, str):
-            fix = f"correct it, or add a file; it starts at the directory of {FILE}"
+        matches = [file for file in matches if file != root / FILE]
+        if not matches and isinstance(pattern, str):
+            fix = f"correct the pattern, or add a file; patterns are relative to the directory of {FILE}"
             problems.append(Problem(where, f"include: '{pattern}' matches no file", fix))
-        files.update(dict.fromkeys(matched))
-    return list(files)
+        files.update(dict.fromkeys(matches))
+    return list(files), problems
 
 
-def _only_resources(included: Document, found: Resources) -> None:
-    elsewhere = {key for key in BUNDLE_GRAMMAR.kinds[FILE] if key != "resources"}
-    for key in included.mapping:
-        if key in elsewhere:
-            message = f"'{key}' is read in {FILE} only"
-            found.problems.append(Problem(included.lines.where(key), message, f"move it to {FILE}"))
-    rest = {key: value for key, value in included.mapping.items() if key not in elsewhere}
-    found.problems += BUNDLE_GRAMMAR.against(rest, "included", included.lines, ())
+def _check_included(document: Document) -> Iterator[Problem]:
+    """Yield the keys of an included file that are unknown, or that only databricks.yml may have."""
+    only_in_bundle_file = {key for key in BUNDLE_GRAMMAR.kinds[FILE] if key != "resources"}
+    for key in document.mapping:
+        if key in only_in_bundle_file:
+            message = f"'{key}' is allowed only in {FILE}"
+            yield Problem(document.locations.where(key), message, f"move it to {FILE}")
+    others = {key: value for key, value in document.mapping.items() if key not in only_in_bundle_file}
+    yield from BUNDLE_GRAMMAR.check(others, "included", document.locations, ())
 
 
-def _jobs(document: Document, found: Resources) -> None:
-    for name, body in _keys(_keys(document.mapping, "resources"), "jobs").items():
-        if not isinstance(body, dict):
-            continue
-        job = Job(name, body, document.lines)
-        if name in found.jobs:
-            fix = f"keep one of them; the first is at {found.jobs[name].where()}"
-            found.problems.append(Problem(job.where(), f"job '{name}' is written twice", fix))
-        found.jobs.setdefault(name, job)
+def _collect_jobs(documents: Sequence[Document]) -> tuple[dict[str, Job], list[Problem]]:
+    """Return the jobs of all files by key, and the problems of keys that are used twice."""
+    jobs: dict[str, Job] = {}
+    problems: list[Problem] = []
+    for document in documents:
+        resources = document.mapping.get("resources")
+        bodies = resources.get("jobs") if isinstance(resources, dict) else None
+        for key, body in bodies.items() if isinstance(bodies, dict) else ():
+            if not isinstance(body, dict):
+                continue
+            job = Job(key, body, document.locations)
+            if key in jobs:
+                fix = f"keep one of them; the first is at {jobs[key].where()}"
+                problems.append(Problem(job.where(), f"job '{key}' is defined twice", fix))
+            jobs.setdefault(key, job)
+    return jobs, problems
 
 
-def _filled(targets: Any) -> Any:
-    """The targets; one that says nothing holds no keys."""
+def _without_nulls(targets: Any) -> Any:
+    """Return the targets, with an empty mapping for each one that has no keys."""
     return {name: {} if raw is None else raw for name, raw in targets.items()} if isinstance(targets, dict) else targets
 
 
-def _keys(data: Any, key: str) -> dict[str, Any]:
-    return _mapping(data.get(key)) if isinstance(data, dict) else {}
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(data: Mapping[str, Any], key: str) -> str:
-    value = data.get(key)
-    return value if isinstance(value, str) else ""
+def _bundle_name(content: dict[str, Any]) -> str:
+    bundle = content.get("bundle")
+    name = bundle.get("name") if isinstance(bundle, dict) else None
+    return name if isinstance(name, str) else ""

@@ -1,20 +1,20 @@
-"""The targets and jobs of databricks.yml as frozen values, still without what only a workspace and a release know."""
+"""The targets and jobs of databricks.yml as frozen values, before a workspace and a release add what only they know."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.databricks.references import put_in
+from headrace.config.databricks.references import check_references, resolve_references
 from headrace.config.locations import KeyLocations, KeyPath
 from headrace.errors import Problem
 
 if TYPE_CHECKING:
     from headrace.config.databricks.databricks_yml import Resources
 
-# What a job is made of: the list, what one of it is called, the key that names it.
-PARTS = {
+# The lists of a job: what an entry is called in messages, and the key that identifies it.
+LISTS = {
     "tasks": ("task", "task_key"),
     "job_clusters": ("job cluster", "job_cluster_key"),
     "environments": ("environment", "environment_key"),
@@ -23,7 +23,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Target:
-    """One target of databricks.yml, with what stands above all targets put in."""
+    """One target of databricks.yml, including the top-level settings."""
 
     name: str
     mode: str | None = None
@@ -37,22 +37,22 @@ class Target:
 
     @property
     def is_development(self) -> bool:
-        """Whether each person has a copy of their own."""
+        """Whether each user deploys a copy of their own."""
         return self.mode == "development"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job: as it is written, or as one target has it."""
+    """One job: as written, or with the references of one target resolved."""
 
     key: str
     body: dict[str, Any]
-    lines: KeyLocations
+    locations: KeyLocations
     target: str = ""
 
     @property
     def tasks(self) -> list[tuple[int, dict[str, Any]]]:
-        """The tasks that are well formed, each with its number."""
+        """The well-formed tasks, each with its index."""
         tasks = self.body.get("tasks")
         return [
             (number, task)
@@ -61,46 +61,49 @@ class Job:
         ]
 
     @property
-    def work(self) -> list[tuple[KeyPath, dict[str, Any]]]:
-        """What is run, each with its place: the tasks, and for a loop the task inside of it."""
-        found: list[tuple[KeyPath, dict[str, Any]]] = []
+    def runnable_tasks(self) -> list[tuple[KeyPath, dict[str, Any]]]:
+        """The tasks and the tasks inside a for_each_task, each with its key path."""
+        runnable: list[tuple[KeyPath, dict[str, Any]]] = []
         for number, task in self.tasks:
-            found.append((("tasks", number), task))
+            runnable.append((("tasks", number), task))
             loop = task.get("for_each_task")
             if isinstance(loop, dict) and isinstance(loop.get("task"), dict):
-                found.append((("tasks", number, "for_each_task", "task"), loop["task"]))
-        return found
+                runnable.append((("tasks", number, "for_each_task", "task"), loop["task"]))
+        return runnable
 
     def where(self, *path: str | int) -> str:
-        """file:line of one of its keys."""
-        return self.lines.where("resources", "jobs", self.key, *path)
+        """Return the file:line of a key."""
+        return self.locations.where("resources", "jobs", self.key, *path)
 
-    def problem(self, at: KeyPath, message: str, fix: str) -> Problem:
-        """Something that is wrong with it, or with one of its tasks or clusters, at one of its keys."""
-        return Problem(self.where(*at), f"job '{self.key}'{self._part(at)} {message}", fix)
+    def problem(self, path: KeyPath, message: str, fix: str) -> Problem:
+        """Return a problem at a key. The message continues a sentence about the job, or its task or cluster."""
+        return Problem(self.where(*path), f"job '{self.key}'{self._entry(path)} {message}", fix)
 
-    def _part(self, at: KeyPath) -> str:
-        for listed, (noun, key) in PARTS.items():
-            if at[:1] == (listed,) and len(at) > 1 and isinstance(at[1], int):
-                one = self.body[listed][at[1]]
-                name = one.get(key) if isinstance(one, dict) else None
-                return f", {noun} '{name}'" if isinstance(name, str) else f", {noun} {at[1] + 1}"
+    def _entry(self, path: KeyPath) -> str:
+        for listed, (noun, key) in LISTS.items():
+            if path[:1] == (listed,) and len(path) > 1 and isinstance(path[1], int):
+                entry = self.body[listed][path[1]]
+                name = entry.get(key) if isinstance(entry, dict) else None
+                return f", {noun} '{name}'" if isinstance(name, str) else f", {noun} {path[1] + 1}"
         return ""
 
 
-def jobs_of(resources: Resources, target: Target) -> tuple[tuple[Job, ...], list[Problem]]:
-    """The jobs as one target has them, its variables put in, and what is wrong with their references."""
-    problems: list[Problem] = []
-    known = known_in(resources.name, target.name, target.variables)
-    jobs = []
-    for job in resources.jobs.values():
-        body = put_in(job.body, known, job.lines, ("resources", "jobs", job.key), problems)
-        jobs.append(replace(job, target=target.name, body=body))
-    return tuple(jobs), problems
+def resolve_jobs(resources: Resources, target: Target) -> tuple[tuple[Job, ...], list[Problem]]:
+    """Return the jobs with their references resolved for one target, and the problems of the references."""
+    known = known_references(resources.name, target.name, target.variables)
+    jobs = tuple(
+        replace(job, target=target.name, body=resolve_references(job.body, known)) for job in resources.jobs.values()
+    )
+    problems = [
+        problem
+        for job in resources.jobs.values()
+        for problem in check_references(job.body, known, job.locations, ("resources", "jobs", job.key))
+    ]
+    return jobs, problems
 
 
-def known_in(bundle: str, target: str, variables: dict[str, Any]) -> dict[str, Any]:
-    """What references stand for in one target."""
+def known_references(bundle: str, target: str, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of all references in one target, by name."""
     return {
         "bundle.name": bundle,
         "bundle.target": target,
@@ -108,6 +111,6 @@ def known_in(bundle: str, target: str, variables: dict[str, Any]) -> dict[str, A
     }
 
 
-def in_targets(names: Sequence[str]) -> str:
-    """Some targets, as a message names them."""
+def format_targets(names: Sequence[str]) -> str:
+    """Return the names of targets for a message."""
     return f"target{'s' if len(names) > 1 else ''} {', '.join(repr(name) for name in names)}"

@@ -1,96 +1,108 @@
-"""Which keys and kinds of values there are, and what a file says against them; of jobs by the SDK's own classes."""
+"""Check YAML data against a grammar of keys and types. The grammar of a job is that of the Databricks SDK."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
-from headrace.config.model_builder import EXAMPLES, shown
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, closest_name, describe_path
+from headrace.config.model_builder import EXAMPLES, TYPES, format_value
 from headrace.errors import Problem
 
 SCALARS: dict[str, tuple[tuple[type, ...], str]] = {
-    "text": ((str,), "must be text"),
-    "whole number": ((int,), "must be a whole number"),
-    "number": ((int, float), "must be a number"),
-    "truth": ((bool,), "must be true or false"),
+    "string": ((str,), TYPES["string_type"]),
+    "integer": ((int,), TYPES["int_type"]),
+    "number": ((int, float), TYPES["float_type"]),
+    "boolean": ((bool,), TYPES["bool_type"]),
 }
-A_FEW = 15  # more known keys than these are no help in a message
+MAX_LISTED_KEYS = 15  # a longer list of known keys does not help in a message
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """Kinds by name: a mapping's keys and their kinds, or the words of an enumeration.
+    """Kinds by name: a mapping as its keys and their kinds, or an enumeration as its values.
 
-    A kind is one word: `text`, `Task`, `[Task]` for a list, `{text}` for a mapping; `!` stands behind what is needed.
+    A kind is `any`, a scalar such as `string`, a name such as `Task`, `[Task]` for a list or `{string}` for a mapping.
+    A trailing `!` marks a required key.
     """
 
     kinds: Mapping[str, Mapping[str, str] | Sequence[str]]
-    left: Mapping[str, Sequence[str]] = field(default_factory=dict)  # keys that only the official tool carries out
+    unsupported: Mapping[str, Sequence[str]] = field(default_factory=dict)  # keys that only the Databricks CLI supports
 
-    def against(self, value: Any, kind: str, lines: KeyLocations, at: KeyPath) -> Iterator[Problem]:
-        """What is wrong with a value that should be of a kind."""
-        if kind == "anything" or isinstance(value, Unresolved):
+    def check(self, value: Any, kind: str, locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
+        """Yield the problems of a value that should be of a kind."""
+        if kind == "any" or isinstance(value, Unresolved):
             return
         if kind in SCALARS:
             types, message = SCALARS[kind]
-            if not isinstance(value, types) or (isinstance(value, bool) and kind != "truth"):
-                yield _wrong(message, value, lines, at)
+            if not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean"):
+                yield _wrong_type(message, value, locations, path)
         elif kind.startswith("["):
             if not isinstance(value, list):
-                yield _wrong("must be a list", value, lines, at)
+                yield _wrong_type(TYPES["tuple_type"], value, locations, path)
                 return
             for number, inner in enumerate(value):
-                yield from self.against(inner, kind[1:-1], lines, (*at, number))
+                yield from self.check(inner, kind[1:-1], locations, (*path, number))
         elif kind.startswith("{"):
             if not isinstance(value, dict):
-                yield _wrong("must hold keys and their values", value, lines, at)
+                yield _wrong_type(TYPES["dict_type"], value, locations, path)
                 return
             for key, inner in value.items():
-                yield from self.against(inner, kind[1:-1], lines, (*at, key))
+                yield from self.check(inner, kind[1:-1], locations, (*path, key))
         else:
-            yield from self._named(value, kind, lines, at)
+            yield from self._check_named(value, kind, locations, path)
 
-    def _named(self, value: Any, kind: str, lines: KeyLocations, at: KeyPath) -> Iterator[Problem]:
+    def _check_named(self, value: Any, kind: str, locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
         known = self.kinds[kind]
         if not isinstance(known, Mapping):
             if value not in known:
-                message = f"{in_words(at)}: unknown word {shown(value)}"
-                yield Problem(lines.where(*at), message, closest_match(str(value), known))
+                message = f"{describe_path(path)}: unknown value {format_value(value)}"
+                yield Problem(locations.where(*path), message, closest_match(str(value), known))
         elif not isinstance(value, dict):
-            yield _wrong("must hold keys and their values", value, lines, at)
+            yield _wrong_type(TYPES["dict_type"], value, locations, path)
         else:
-            words = f"{in_words(at)}: " if at else ""
+            prefix = f"{describe_path(path)}: " if path else ""
             for key, inner in value.items():
                 if key in known:
-                    yield from self.against(inner, known[key].rstrip("!"), lines, (*at, key))
+                    yield from self.check(inner, known[key].rstrip("!"), locations, (*path, key))
                 else:
-                    message, fix = self._unknown(key, kind, known)
-                    yield Problem(lines.where(*at, key), f"{words}{message}", fix)
+                    message, fix = self._unknown_key(key, kind, known)
+                    yield Problem(locations.where(*path, key), f"{prefix}{message}", fix)
+            intended = intended_keys(value, known)
             for key, inner_kind in known.items():
-                if inner_kind.endswith("!") and key not in value:
-                    yield Problem(lines.where(*at), f"{words}'{key}' is missing", f"add '{key}:' here")
+                if inner_kind.endswith("!") and key not in intended:
+                    yield Problem(locations.where(*path), f"{prefix}'{key}' is missing", f"add '{key}:' here")
 
-    def _unknown(self, key: str, kind: str, known: Mapping[str, str]) -> tuple[str, str]:
-        if key in self.left.get(kind, ()):
-            return f"Headrace does not carry out '{key}'", "take it out, or deploy it with the official tool"
+    def _unknown_key(self, key: str, kind: str, known: Mapping[str, str]) -> tuple[str, str]:
+        if key in self.unsupported.get(kind, ()):
+            return f"Headrace does not support '{key}'", "remove it, or deploy the bundle with the Databricks CLI"
         if key == "<<":
-            return "'<<' does not merge here", "write the keys out"
-        return f"unknown key '{key}'", closest_match(key, known, "take it out" if len(known) > A_FEW else "")
+            return "the merge key '<<' is not supported", "write the keys out"
+        fix = closest_match(key, known, "remove it" if len(known) > MAX_LISTED_KEYS else "")
+        return f"unknown key '{key}'", fix
+
+
+def intended_keys(keys: Iterable[str], known: Iterable[str]) -> set[str]:
+    """Return the keys, each unknown one replaced by the known key that the message on it suggests.
+
+    A misspelled key is reported as unknown: what it should have been must not be reported as missing too.
+    """
+    known = set(known)
+    return {key if key in known else closest_name(key, known) or key for key in keys}
 
 
 @cache
 def job_grammar() -> Grammar:
-    """The grammar of a job, from the file that scripts/grammar/make.py writes."""
+    """Return the grammar of a job, from the file that scripts/grammar/make.py generates."""
     kinds = json.loads(Path(__file__).with_name("job_grammar.json").read_text(encoding="utf-8"))
     return Grammar(kinds, {"JobSettings": ("lifecycle",)})
 
 
-def _wrong(message: str, value: Any, lines: KeyLocations, at: KeyPath) -> Problem:
-    words = f"{in_words(at)}: " if at else ""
-    return Problem(lines.where(*at), f"{words}{message}, not {shown(value)}", EXAMPLES[message])
+def _wrong_type(message: str, value: Any, locations: KeyLocations, path: KeyPath) -> Problem:
+    prefix = f"{describe_path(path)}: " if path else ""
+    return Problem(locations.where(*path), f"{prefix}{message}, not {format_value(value)}", EXAMPLES[message])

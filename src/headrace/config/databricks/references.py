@@ -1,17 +1,17 @@
-"""`${var.name}` and its kin in databricks.yml: Databricks' own grammar, the part of it that is carried out."""
+"""Resolve references such as `${var.name}` in databricks.yml: the part of Databricks' syntax that Headrace supports."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, in_words
+from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
-# What only the workspace knows: left as it is until there is one.
-LATE = (
+# Only the workspace knows these values: the references stay in the text until a deployment resolves them.
+WORKSPACE_REFERENCES = (
     "workspace.current_user.short_name",
     "workspace.current_user.userName",
     "workspace.file_path",
@@ -21,66 +21,114 @@ LATE = (
 
 
 class Unresolved(str):
-    """Text with a reference that stands for nothing: told once, and not judged any further."""
+    """Text with a reference that has no value. The cause is reported once; other checks skip the text."""
 
 
-def put_in(value: Any, known: Mapping[str, Any], lines: KeyLocations, at: KeyPath, problems: list[Problem]) -> Any:
-    """The value with its references replaced; one that is the whole text keeps the type of what it stands for."""
+class WrittenValue(NamedTuple):
+    """The value of a variable as written, and the key path of the value."""
+
+    value: Any
+    path: KeyPath
+
+
+def resolve_references(value: Any, known: Mapping[str, Any]) -> Any:
+    """Return the value with its references replaced.
+
+    A reference that is the whole text keeps the type of its value. Text that depends on an unknown reference becomes
+    `Unresolved`.
+    """
     if isinstance(value, dict):
-        return {key: put_in(inner, known, lines, (*at, key), problems) for key, inner in value.items()}
+        return {key: resolve_references(inner, known) for key, inner in value.items()}
     if isinstance(value, list):
-        return [put_in(inner, known, lines, (*at, number), problems) for number, inner in enumerate(value)]
-    if not isinstance(value, str):
+        return [resolve_references(inner, known) for inner in value]
+    if not isinstance(value, str) or isinstance(value, Unresolved):
         return value
-    found = {name: known[name] for name in REFERENCE.findall(value) if name in known}
-    strange = [name for name in REFERENCE.findall(value) if name not in known and name not in LATE]
-    problems += [_unknown(name, known, lines, at) for name in strange]
+    names = REFERENCE.findall(value)
+    values = {name: known[name] for name in names if name in known}
     whole = REFERENCE.fullmatch(value)
-    if whole and whole[1] in found:
-        return found[whole[1]]
-    text = REFERENCE.sub(lambda match: _text(found.get(match[1], match[0])), value)
-    return Unresolved(text) if strange or any(isinstance(one, Unresolved) for one in found.values()) else text
+    if whole and whole[1] in values:
+        return values[whole[1]]
+    text = REFERENCE.sub(lambda match: _text(values.get(match[1], match[0])), value)
+    is_unresolved = any(_is_unknown(name, known) or isinstance(values.get(name), Unresolved) for name in names)
+    return Unresolved(text) if is_unresolved else text
 
 
-def variables_of(
-    written: Mapping[str, tuple[Any, KeyPath]], known: Mapping[str, Any], lines: KeyLocations, problems: list[Problem]
-) -> dict[str, Any]:
-    """Each variable's value, with the references in it replaced; it is given with the place where it stands."""
-    waiting = {f"var.{name}": found for name, found in written.items()}
-    done = dict(known)
-    while waiting:
-        ready = [name for name, (value, _) in waiting.items() if not waiting.keys() & set(references_in(value))]
+def check_references(value: Any, known: Mapping[str, Any], locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
+    """Yield a problem for each unknown reference in the value at a key path."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from check_references(inner, known, locations, (*path, key))
+    else:
+        for name in references_in(value):
+            if _is_unknown(name, known):
+                yield _unknown(name, known, locations, path)
+
+
+def resolve_variables(values: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of variables with their references replaced, also references to each other.
+
+    A variable that depends on itself, or on such a variable, becomes `Unresolved`.
+    """
+    pending = {f"var.{name}": value for name, value in values.items()}
+    resolved = dict(known)
+    while pending:
+        ready = [name for name, value in pending.items() if not pending.keys() & set(references_in(value))]
         for name in ready:
-            value, at = waiting.pop(name)
-            done[name] = put_in(value, done, lines, at, problems)
+            resolved[name] = resolve_references(pending.pop(name), resolved)
         if not ready:
-            for name, (_, at) in waiting.items():
-                message = f"variable '{name.removeprefix('var.')}' stands for itself, by way of other variables or not"
-                problems.append(Problem(lines.where(*at), message, "write its value out"))
-            done.update({name: Unresolved(f"${{{name}}}") for name in waiting})
+            resolved.update({name: Unresolved(f"${{{name}}}") for name in pending})
             break
-    return {name: done[f"var.{name}"] for name in written}
+    return {name: resolved[f"var.{name}"] for name in values}
+
+
+def check_variables(
+    values: Mapping[str, WrittenValue], known: Mapping[str, Any], locations: KeyLocations
+) -> Iterator[Problem]:
+    """Yield the unknown references in the values of variables, and the variables that depend on themselves."""
+    names = {f"var.{name}": written.value for name, written in values.items()}
+    references = {name: set(references_in(value)) for name, value in names.items()}
+    for name, (value, path) in values.items():
+        yield from check_references(value, {**known, **names}, locations, path)
+        if f"var.{name}" in _dependencies(f"var.{name}", references):
+            message = f"variable '{name}' refers to itself, directly or through other variables"
+            yield Problem(locations.where(*path), message, "write its value without a reference to itself")
 
 
 def references_in(value: Any) -> Iterator[str]:
-    """The names of all references in a value."""
-    if isinstance(value, str):
+    """Yield the names of all references in a value."""
+    if isinstance(value, str) and not isinstance(value, Unresolved):
         yield from REFERENCE.findall(value)
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from references_in(inner)
 
 
+def _dependencies(name: str, references: Mapping[str, set[str]]) -> set[str]:
+    """Return all names that a name refers to, directly or through others."""
+    reached: set[str] = set()
+    pending = [name]
+    while pending:
+        new = references.get(pending.pop(), set()) - reached
+        reached |= new
+        pending += new
+    return reached
+
+
+def _is_unknown(name: str, known: Mapping[str, Any]) -> bool:
+    return name not in known and name not in WORKSPACE_REFERENCES
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _unknown(name: str, known: Mapping[str, Any], lines: KeyLocations, at: KeyPath) -> Problem:
-    where, words = lines.where(*at), in_words(at)
+def _unknown(name: str, known: Mapping[str, Any], locations: KeyLocations, path: KeyPath) -> Problem:
+    where, key = locations.where(*path), describe_path(path)
     if name.startswith("var."):
         variable = name.removeprefix("var.")
-        declared = [one.removeprefix("var.") for one in known if one.startswith("var.")]
+        declared = [other.removeprefix("var.") for other in known if other.startswith("var.")]
         fix = closest_match(variable, declared, "declare it under 'variables' in databricks.yml")
-        return Problem(where, f"{words}: unknown variable '{variable}'", fix)
-    fix = closest_match(name, [*(one for one in known if not one.startswith("var.")), *LATE])
-    return Problem(where, f"{words}: '${{{name}}}' stands for nothing that is known here", fix)
+        return Problem(where, f"{key}: unknown variable '{variable}'", fix)
+    others = [other for other in known if not other.startswith("var.")]
+    fix = closest_match(name, [*others, *WORKSPACE_REFERENCES])
+    return Problem(where, f"{key}: unknown reference '${{{name}}}'", fix)

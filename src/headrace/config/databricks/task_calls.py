@@ -1,4 +1,4 @@
-"""What the tasks of a job ask of Headrace's entry points: pipeline, environment, steps, values."""
+"""The calls that a job's tasks make to Headrace's entry points: pipeline, environment, steps, values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.references import Unresolved
-from headrace.config.databricks.wheel_metadata import LAYER_OF, is_ours
+from headrace.config.databricks.wheel_metadata import ENTRY_POINT_LAYERS, is_headrace
 from headrace.config.locations import KeyPath
 from headrace.config.pipeline_files import Draft
 
@@ -16,92 +16,94 @@ WHEEL = "python_wheel_task"
 
 
 @dataclass(frozen=True)
-class Given:
-    """One parameter of a call, and where it is written."""
+class Parameter:
+    """One parameter of a call, with the key path of its value."""
 
     name: str
     value: str
-    at: KeyPath
+    path: KeyPath
 
     @property
-    def is_fixed(self) -> bool:
+    def is_static(self) -> bool:
         """Whether the value is known before the job runs."""
         return not isinstance(self.value, Unresolved) and "{{" not in self.value and "${" not in self.value
 
 
 @dataclass(frozen=True)
-class Call:
-    """A task that calls one of our entry points."""
+class TaskCall:
+    """A task that calls one of Headrace's entry points."""
 
     job: Job
-    at: KeyPath  # where the task is written, below the job
-    outer: Mapping[str, Any]  # the loop that the task stands in, else the task itself
+    path: KeyPath  # of the task, within the job
+    outer_task: Mapping[str, Any]  # the for_each_task around the task, or the task itself
     task: Mapping[str, Any]
     entry_point: str
-    given: tuple[Given, ...]
+    parameters: tuple[Parameter, ...]
 
     @property
     def key(self) -> str:
-        """The key of the task, or of the loop that it stands in."""
-        return str(self.outer.get("task_key"))
+        """The key of the task, or of the for_each_task around it."""
+        return str(self.outer_task.get("task_key"))
 
     @property
-    def at_once(self) -> int:
-        """How many runs of the task there may be at once."""
-        loop = self.outer.get("for_each_task") if self.outer is not self.task else None
-        count = loop.get("concurrency", 1) if isinstance(loop, dict) else 1
-        return count if isinstance(count, int) else 1
+    def concurrency(self) -> int:
+        """How many runs of the task may be active at the same time."""
+        loop = self.outer_task.get("for_each_task") if self.outer_task is not self.task else None
+        concurrency = loop.get("concurrency", 1) if isinstance(loop, dict) else 1
+        return concurrency if isinstance(concurrency, int) else 1
 
-    def one(self, name: str) -> Given | None:
-        """A parameter that counts once: of several the last."""
-        return next((given for given in reversed(self.given) if given.name == name), None)
+    def parameter(self, name: str) -> Parameter | None:
+        """Return the parameter with a name, or None. If it is given several times, the last one counts."""
+        return next((parameter for parameter in reversed(self.parameters) if parameter.name == name), None)
 
-    def every(self, name: str) -> list[Given]:
-        """A parameter that may be given several times."""
-        return [given for given in self.given if given.name == name]
+    def all_parameters(self, name: str) -> list[Parameter]:
+        """Return all parameters with a name, for one that may be given several times."""
+        return [parameter for parameter in self.parameters if parameter.name == name]
 
     def steps(self, drafts: Mapping[str, Draft]) -> tuple[str, ...]:
-        """The steps that the task runs, as far as the files say which."""
-        pipeline = self.one("pipeline")
+        """Return the steps that the task runs, as far as the files determine them."""
+        pipeline = self.parameter("pipeline")
         draft = drafts.get(pipeline.value) if pipeline else None
-        if draft is None or self.entry_point not in LAYER_OF:
+        if draft is None or self.entry_point not in ENTRY_POINT_LAYERS:
             return ()
-        if asked := self.every("step"):
-            return tuple(given.value for given in asked if given.value in draft.names)
-        layer = LAYER_OF[self.entry_point]
+        if selected := self.all_parameters("step"):
+            return tuple(parameter.value for parameter in selected if parameter.value in draft.names)
+        layer = ENTRY_POINT_LAYERS[self.entry_point]
         return tuple(name for name, step in draft.steps.items() if layer in (None, step.layer))
 
 
-def calls_of(job: Job) -> list[Call]:
-    """The tasks that call our entry points, in the order of the file."""
-    outer = dict(job.tasks)
+def find_task_calls(job: Job) -> list[TaskCall]:
+    """Return the calls of Headrace's entry points, in the order of the file."""
+    outer_tasks = dict(job.tasks)
     return [
-        Call(job, at, outer[int(at[1])], task, wheel["entry_point"], tuple(_given(wheel, (*at, WHEEL))))
-        for at, task in job.work
+        TaskCall(
+            job, path, outer_tasks[int(path[1])], task, wheel["entry_point"], tuple(_parameters(wheel, (*path, WHEEL)))
+        )
+        for path, task in job.runnable_tasks
         if isinstance(wheel := task.get(WHEEL), dict)
-        and is_ours(str(wheel.get("package_name", "")))
+        and is_headrace(str(wheel.get("package_name", "")))
         and isinstance(wheel.get("entry_point"), str)
     ]
 
 
-def _given(wheel: Mapping[str, Any], at: KeyPath) -> Iterator[Given]:
+def _parameters(wheel: Mapping[str, Any], path: KeyPath) -> Iterator[Parameter]:
     named = wheel.get("named_parameters")
     for name, value in named.items() if isinstance(named, dict) else ():
-        yield Given(name, _text(value), (*at, "named_parameters", name))
-    texts = wheel.get("parameters")
-    waiting: Given | None = None
-    for number, text in enumerate(texts if isinstance(texts, list) else []):
-        here = (*at, "parameters", number)
-        if waiting is not None:
-            yield Given(waiting.name, _text(text), here)
-            waiting = None
-        elif str(text).startswith("--") and "=" not in str(text):
-            waiting = Given(str(text)[2:], "", here)
+        yield Parameter(name, _text(value), (*path, "named_parameters", name))
+    arguments = wheel.get("parameters")
+    pending: Parameter | None = None  # an option whose value is the next argument
+    for number, argument in enumerate(arguments if isinstance(arguments, list) else []):
+        argument_path = (*path, "parameters", number)
+        if pending is not None:
+            yield Parameter(pending.name, _text(argument), argument_path)
+            pending = None
+        elif str(argument).startswith("--") and "=" not in str(argument):
+            pending = Parameter(str(argument)[2:], "", argument_path)
         else:
-            name, _, value = str(text).partition("=")
-            yield Given(name.removeprefix("--"), value, here)
-    if waiting is not None:
-        yield waiting
+            name, _, value = str(argument).partition("=")
+            yield Parameter(name.removeprefix("--"), value, argument_path)
+    if pending is not None:
+        yield pending
 
 
 def _text(value: Any) -> str:

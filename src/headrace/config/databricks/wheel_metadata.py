@@ -1,4 +1,4 @@
-"""Which entry points and parameters a wheel has, known without installing or importing it."""
+"""The entry points and parameters of wheels, read without installing or importing them."""
 
 from __future__ import annotations
 
@@ -7,40 +7,43 @@ from pathlib import Path
 from typing import Any
 
 HEADRACE = "headrace"
-# Entry points of the group headrace.jobs, each with the layer whose steps it runs.
-LAYER_OF: dict[str, str | None] = {"bronze": "bronze", "gold": "gold", "run": None, "silver": "silver"}
+# The entry points of the group headrace.jobs, each with the layer whose steps it runs; None is all layers.
+ENTRY_POINT_LAYERS: dict[str, str | None] = {"bronze": "bronze", "gold": "gold", "run": None, "silver": "silver"}
 PARAMETERS = ("conf", "env", "pipeline", "step", "value")
-REQUIRED = ("pipeline", "env")
+REQUIRED_PARAMETERS = ("pipeline", "env")
 
 
 def entry_points_of(package: str, root: Path) -> tuple[str, ...] | None:
-    """The names that a job can call in a package; None when it is not for us to know."""
-    if _same(package, HEADRACE):
-        return tuple(LAYER_OF)
+    """Return the entry points that a job can call in a package; None if they are unknown.
+
+    They are known for Headrace and for the bundle's own package, unless pyproject.toml declares them as dynamic.
+    """
+    if is_headrace(package):
+        return tuple(ENTRY_POINT_LAYERS)
     project = _project(root)
-    if not _same(package, str(project.get("name", ""))) or "entry-points" in project.get("dynamic", ()):
+    if not _is_same_package(package, str(project.get("name", ""))) or "entry-points" in project.get("dynamic", ()):
         return None
     groups = [project.get("scripts", {}), *project.get("entry-points", {}).values()]
     return tuple(sorted({name for group in groups for name in group}))
 
 
-def is_ours(package: str) -> bool:
-    """Whether the wheel is Headrace's own."""
-    return _same(package, HEADRACE)
+def is_headrace(package: str) -> bool:
+    """Return whether the package is Headrace."""
+    return _is_same_package(package, HEADRACE)
 
 
 def _project(root: Path) -> dict[str, Any]:
-    import tomllib  # only where a job calls another package
+    import tomllib  # imported only for jobs that call another package
 
     try:
         with (root / "pyproject.toml").open("rb") as file:
-            read = tomllib.load(file)
+            content = tomllib.load(file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return {}
-    project = read.get("project")
+    project = content.get("project")
     return project if isinstance(project, dict) else {}
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two names of packages are the same to installers."""
-    return re.sub(r"[-_.]+", "-", one).lower() == re.sub(r"[-_.]+", "-", other).lower()
+def _is_same_package(name: str, other: str) -> bool:
+    """Return whether installers treat two package names as equal."""
+    return re.sub(r"[-_.]+", "-", name).lower() == re.sub(r"[-_.]+", "-", other).lower()

@@ -1,28 +1,29 @@
-"""The configuration as frozen values: what a bundle's YAML files may say, and nothing else.
+"""The configuration as frozen values. These classes define the keys and types of a bundle's YAML files.
 
-Names, line numbers and messages are the loader's; these classes only say which keys and types there are.
+Reading files, locating keys and writing messages is left to the loader.
 """
 
+from headrace.config.kinds.expectation import Rule
+from headrace.config.kinds.file_source import FileSource
+from headrace.config.kinds.kafka_security import Secret, Security
+from headrace.config.kinds.kafka_source import KafkaSource
+from headrace.config.kinds.rate_source import RateSource
+from headrace.config.kinds.sinks import Sink
+from headrace.config.kinds.sources import Source
 from headrace.config.models.bundle import Bundle
 from headrace.config.models.environment import (
     DatabricksEngine,
     Engine,
     Environment,
     Every,
-    FileSource,
-    KafkaSource,
     LocalEngine,
-    RateSource,
-    Secret,
-    Security,
-    Source,
     SparkEngine,
     Tables,
     Topic,
     Trigger,
 )
-from headrace.config.models.pipeline import Layer, Pipeline, Read, Rule, Sink, Step, Watermark
-from headrace.config.models.value_types import Setting, local_path, milliseconds
+from headrace.config.models.pipeline import Layer, Pipeline, Read, Step, Watermark
+from headrace.config.value_types import Setting, local_path, milliseconds
 
 __all__ = [
     "Bundle",

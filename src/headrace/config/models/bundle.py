@@ -1,4 +1,4 @@
-"""A bundle as a frozen value: all that its files say, for one environment."""
+"""A bundle for one environment, as a frozen value."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.locations import KeyLocations
 from headrace.config.models.environment import Environment
 from headrace.config.models.pipeline import Pipeline, Step
-from headrace.config.models.value_types import Model, local_path
+from headrace.config.value_types import Model, local_path
 
 
 class Bundle(Model):
-    """Everything that the files of one bundle say, for one environment."""
+    """The content of a bundle's files, for one environment."""
 
     root: str
     name: str
@@ -24,28 +24,33 @@ class Bundle(Model):
     environment: Environment
     targets: dict[str, Target] = {}
     jobs: dict[str, tuple[Job, ...]] = Field(default={}, repr=False)  # by target
-    lines: dict[str, KeyLocations] = Field(default={}, exclude=True, repr=False)
+    locations: dict[str, KeyLocations] = Field(default={}, exclude=True, repr=False)
 
     @property
     def directory(self) -> Path:
-        """Where runs keep events and logs: in the bundle; beside the checkpoints where that is a release."""
+        """The directory for events and logs of runs.
+
+        It is in the bundle, unless the bundle is part of a release: then it is next to the checkpoints or the releases,
+        whichever is on a disk.
+        """
         engine = self.environment.engine
         if engine.kind == "databricks" or (engine.kind == "spark" and engine.releases):
-            places = [self.environment.checkpoints, getattr(engine, "releases", None), tempfile.gettempdir()]
-            return next(Path(local_path(place)) / ".headrace" for place in places if place and local_path(place))
+            candidates = [self.environment.checkpoints, getattr(engine, "releases", None), tempfile.gettempdir()]
+            local_paths = (local_path(candidate) for candidate in candidates if candidate)
+            return next(Path(path) / ".headrace" for path in local_paths if path)
         return Path(self.root) / ".headrace" / self.environment.name
 
     def where(self, pipeline: str, *path: str | int) -> str:
-        """file:line of a key of a pipeline's file."""
+        """Return file:line of a key in a pipeline's file."""
         return self.locations_of(pipeline).where(*path)
 
     def locations_of(self, pipeline: str) -> KeyLocations:
-        """The lines of a pipeline's file."""
+        """Return the locations of the keys in a pipeline's file."""
         file = f"conf/pipelines/{pipeline}.yml"
-        return self.lines.get(file, KeyLocations(file))
+        return self.locations.get(file, KeyLocations(file))
 
     def located_steps(self) -> Iterator[tuple[KeyLocations, Step]]:
-        """All steps of all pipelines, each with the lines of its file."""
+        """Yield the steps of all pipelines, each with the locations of its file."""
         for pipeline in self.pipelines.values():
             for step in pipeline.steps.values():
                 yield self.locations_of(pipeline.name), step

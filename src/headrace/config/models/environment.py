@@ -1,16 +1,18 @@
-"""An environment file as frozen values: the places, and what is given there."""
+"""The models of an environment file: engine, locations, sources, topics and values."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
-from headrace.config.models.value_types import Duration, Many, Memory, Model, Name, SecretName, Setting
+from headrace.config.kinds.kafka_security import Security
+from headrace.config.kinds.sources import Source
+from headrace.config.value_types import Duration, Memory, Model, Name, Setting, yaml_type
 
 
 class LocalEngine(Model):
-    """Spark inside this process, tuned for one machine."""
+    """Spark in this process, tuned for one machine."""
 
     kind: Literal["local"]
     cores: int = Field(default=2, ge=1)
@@ -20,7 +22,7 @@ class LocalEngine(Model):
 
 
 class SparkEngine(Model):
-    """A Spark cluster, reached by its master; releases are laid down in a directory of its own."""
+    """A Spark cluster, given by its master URL, and the directory that releases are deployed to."""
 
     kind: Literal["spark"]
     master: str
@@ -29,7 +31,7 @@ class SparkEngine(Model):
 
 
 class DatabricksEngine(Model):
-    """The session that a Databricks job brings along."""
+    """The Spark session of a Databricks job."""
 
     kind: Literal["databricks"]
 
@@ -38,7 +40,7 @@ Engine = Annotated[LocalEngine | SparkEngine | DatabricksEngine, Field(discrimin
 
 
 class Tables(Model):
-    """Where tables live: under a path, or in a catalog's schema."""
+    """The location of all tables: a path, or a schema of a catalog."""
 
     root: str | None = None
     catalog: Name | None = None
@@ -51,64 +53,12 @@ class Every(Model):
     every: Duration
 
 
-def _written_as(value: object) -> str:
-    return "keys" if isinstance(value, (dict, BaseModel)) else "word"
-
-
-TriggerWord = Literal["available_now", "once", "default"]
-Trigger = Annotated[Annotated[TriggerWord, Tag("word")] | Annotated[Every, Tag("keys")], Discriminator(_written_as)]
-
-
-class Secret(Model):
-    """A reference to a secret, `scope/key`: fetched when a run starts, never written down."""
-
-    secret: SecretName
-
-
-class Security(Model):
-    """How to log in to Kafka: SASL over TLS unless `tls` is false."""
-
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-    username: Annotated[Annotated[str, Tag("word")] | Annotated[Secret, Tag("keys")], Discriminator(_written_as)]
-    password: Secret
-    tls: bool = True
-
-
-class FileSource(Model):
-    """Files that arrive in a directory."""
-
-    kind: Literal["files"]
-    format: str
-    path: str
-    options: dict[str, Setting] = {}
-
-
-class KafkaSource(Model):
-    """Records of Kafka topics."""
-
-    kind: Literal["kafka"]
-    servers: str
-    topics: Many[str] = ()
-    pattern: str | None = None
-    format: Literal["json", "text", "bytes"] = "json"
-    start: Literal["earliest", "latest"] = "earliest"
-    security: Security | None = None
-    options: dict[str, Setting] = {}
-
-
-class RateSource(Model):
-    """Numbered rows at a steady rate, for trials."""
-
-    kind: Literal["rate"]
-    rows_per_second: int = Field(default=1, ge=1)
-    options: dict[str, Setting] = {}
-
-
-Source = Annotated[FileSource | KafkaSource | RateSource, Field(discriminator="kind")]
+TriggerName = Literal["available_now", "once", "default"]
+Trigger = Annotated[Annotated[TriggerName, Tag("scalar")] | Annotated[Every, Tag("mapping")], Discriminator(yaml_type)]
 
 
 class Topic(Model):
-    """The place of a Kafka topic that a step writes to."""
+    """A Kafka topic that steps write to."""
 
     servers: str
     topic: str
@@ -117,16 +67,18 @@ class Topic(Model):
 
 
 class RequiredValue(Model):
-    """A value that each run gives with --value name=…"""
+    """A value without a default: each run has to give it with --value name=…"""
 
     required: Literal[True]
 
 
-Value = Annotated[Annotated[str | int, Tag("word")] | Annotated[RequiredValue, Tag("keys")], Discriminator(_written_as)]
+Value = Annotated[
+    Annotated[str | int, Tag("scalar")] | Annotated[RequiredValue, Tag("mapping")], Discriminator(yaml_type)
+]
 
 
 class Environment(Model):
-    """The places and values of one environment."""
+    """The engine, locations and values of one environment."""
 
     name: str
     engine: Engine
@@ -134,7 +86,7 @@ class Environment(Model):
     checkpoints: str
     trigger: Trigger = "available_now"
     triggers: dict[Name, Trigger] = {}
-    stop_grace: Duration = "5 minutes"  # of a run that should stop: how long no task may finish before it is ended
+    stop_grace: Duration = "5 minutes"  # a stopping run is ended when no task has finished for so long
     sources: dict[Name, Source] = {}
     topics: dict[Name, Topic] = {}
     folders: dict[Name, str] = {}
@@ -142,5 +94,5 @@ class Environment(Model):
     settings: dict[str, Setting] = {}
 
     def trigger_of(self, step: str) -> Trigger:
-        """The step's own trigger, else the environment's."""
+        """Return the step's own trigger, or else the environment's."""
         return self.triggers.get(step, self.trigger)

@@ -1,36 +1,27 @@
-"""A pipeline file as frozen values: the shape, the same in every environment."""
+"""The models of a pipeline file, which is the same in every environment."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, Strict
+from pydantic import Field
 
-from headrace.config.models.value_types import IMPORT_PATH, Duration, ImportPath, Many, Model, Name, Setting
+from headrace.config.kinds.expectation import Rule
+from headrace.config.kinds.sinks import Sink
+from headrace.config.value_types import IMPORT_PATH, Duration, ImportPath, Model, Name, Setting, TupleOf
 
 Layer = Literal["bronze", "silver", "gold"]
 
 
-class Rule(Model):
-    """One entry of `expect`: exactly one of the five tests, and what to do with a row that fails it."""
-
-    not_null: Many[str] | None = None
-    between: dict[str, Annotated[tuple[Any, Any], Strict(False)]] | None = None
-    one_of: dict[str, Many[Any]] | None = None
-    matches: dict[str, str] | None = None
-    rule: ImportPath | None = None
-    on_fail: Literal["quarantine", "drop", "warn", "stop"] = "quarantine"
-
-
 class Watermark(Model):
-    """The event-time column, and how late a row may be."""
+    """The event-time column, and how late its rows may be."""
 
     column: str
     delay: Duration
 
 
 class Read(Model):
-    """One input of a step: an outside source or a table."""
+    """One input of a step: a source or a table."""
 
     source: Name | None = None
     table: Name | None = None
@@ -40,39 +31,17 @@ class Read(Model):
     changes: bool = False
     watermark: Watermark | None = None
     max_future: Duration = "5 minutes"
-    expect: Many[Rule] = ()
+    expect: TupleOf[Rule] = ()
     options: dict[str, Setting] = {}
 
     @property
     def schema_path(self) -> str | None:
-        """The schema's import path; None when it is written as columns and types."""
+        """The schema's import path, or None if it is a list of columns and types."""
         return self.schema_ if self.schema_ and IMPORT_PATH.match(self.schema_) else None
 
 
-class Sink(Model):
-    """One output of a step: exactly one of table, topic, folder, console, memory."""
-
-    table: Name | None = None
-    topic: Name | None = None
-    folder: Name | None = None
-    console: bool | None = None
-    memory: Name | None = None
-    mode: Literal["append", "replace", "upsert", "history"] = "append"
-    keys: Many[str] = ()
-    sequence: str | None = None
-    partition_by: Many[str] = ()
-    cluster_by: Many[str] = ()
-    format: str | None = None
-    options: dict[str, Setting] = {}
-
-    @property
-    def kind(self) -> str:
-        """table, topic, folder, console or memory."""
-        return next(kind for kind in ("table", "topic", "folder", "console", "memory") if getattr(self, kind))
-
-
 class Step(Model):
-    """Reads, one transform, writes: one streaming query."""
+    """One streaming query: its inputs, an optional transform and its sinks."""
 
     name: str
     layer: Layer
@@ -80,16 +49,16 @@ class Step(Model):
     transform: ImportPath | None = None
     with_: dict[str, Any] = Field(default={}, alias="with")
     row_wise: bool = False
-    expect: Many[Rule] = ()
-    writes: Many[Sink]
+    deduplicates: bool = False
+    expect: TupleOf[Rule] = ()
+    writes: TupleOf[Sink]
     output: Literal["append", "update", "complete"] = "append"
     settings: dict[str, Setting] = {}
-    version: int = 1
     on_failure: Literal["stop", "continue"] = "stop"
 
     @property
     def tables_written(self) -> tuple[str, ...]:
-        """The names of the tables among the writes."""
+        """The names of the tables that the step writes."""
         return tuple(sink.table for sink in self.writes if sink.table)
 
     @property
@@ -99,17 +68,17 @@ class Step(Model):
 
     @property
     def copies_changes(self) -> bool:
-        """Whether changes of a table are applied to a copy of it, row by row."""
+        """Whether the step applies the changes of a table, row by row, to a copy of it."""
         changes = any(read.changes for read in self.reads.values())
         return changes and self.output == "append" and any(sink.mode == "upsert" for sink in self.writes)
 
     def rewrites(self, sink: Sink) -> bool:
-        """Whether rows that stand in the sink's table are changed, so that it does not only grow."""
+        """Return whether the step changes existing rows of the sink's table, rather than only appending rows."""
         return sink.mode != "append" or self.output == "complete"
 
 
 class Pipeline(Model):
-    """One file in conf/pipelines."""
+    """The steps of one file in conf/pipelines."""
 
     name: str
     steps: dict[Name, Step]

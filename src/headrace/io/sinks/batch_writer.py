@@ -11,16 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from headrace.config.kinds.sinks import SINKS
 from headrace.config.models import Environment, Sink, Step
-from headrace.errors import ConfigurationError
 from headrace.expectations import verdict
 from headrace.io.delta import delta_merge
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.transaction_id import TransactionId
 from headrace.io.sinks.quarantine import quarantine_table, quarantined_rows
-from headrace.io.sinks.sink_kinds import SINKS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
@@ -136,10 +136,8 @@ class BatchWriter:
         return table.has_batch(batch.sparkSession, transaction.application, transaction.batch)
 
     def _write_sink(self, rows: DataFrame, sink: Sink, transaction: TransactionId) -> None:
-        write_batch = SINKS[sink.kind].write_batch
-        if write_batch is None:
-            raise ConfigurationError(f"a {sink.kind} cannot be one of several sinks", fix="give it a step of its own")
-        write_batch(rows, sink, self._step, self._environment, transaction)
+        implementation = import_module(SINKS[sink.kind].implementation)
+        implementation.write_batch(rows, sink, self._step, self._environment, transaction)
 
     def _quarantine(self, frames: list[DataFrame], transaction: TransactionId, *, repeated: bool) -> BatchCounts:
         """Write the bad rows into the quarantine table. Return how many rows failed each check."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from headrace.config.kinds.sinks import SINKS
 from headrace.config.models import Environment, Step
 from headrace.io.delta.delta_table import table_of
 from headrace.io.sinks.batch_writer import BatchWriter
-from headrace.io.sinks.sink_kinds import SINKS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,7 +23,7 @@ def open_sink(
     if not uses_spark_sink(step, environment, has_verdicts=has_verdicts):
         return frame.writeStream.foreachBatch(batch_writer)
     (sink,) = step.writes
-    writer = SINKS[sink.kind].open_stream(frame, sink, environment)
+    writer: DataStreamWriter = import_module(SINKS[sink.kind].implementation).open_stream(frame, sink, environment)
     if sink.partition_by:
         writer = writer.partitionBy(*sink.partition_by)
     return writer.options(**{key: str(value) for key, value in sink.options.items()})

@@ -28,7 +28,7 @@ LINE, FOLDER = "_headrace_line", "_headrace_folder_"
 GLOB = r"[{}\[\]*?\\]|%(7B|7D|5B|5D|3F|5C)"  # in a path, which is URL-encoded
 
 
-def open_files(spark: SparkSession, source: FileSource, schema: StructType | None) -> DataFrame:
+def open_stream(spark: SparkSession, source: FileSource, schema: StructType | None) -> DataFrame:
     """Open the files of a source as rows of this schema, with the columns about the raw records."""
     rows = _open_format(spark, source, schema)
     return rows if _reads_names_exactly(spark, source) else _without_glob_names(rows)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def open_kafka(spark: SparkSession, source: KafkaSource, schema: StructType | None) -> DataFrame:
+def open_stream(spark: SparkSession, source: KafkaSource, schema: StructType | None) -> DataFrame:
     """Open the records of the topics as rows of this schema, with the columns about the raw records."""
     from pyspark.sql import functions as F
 

@@ -5,18 +5,17 @@ Rows of a source come with columns about the raw record (`verdict.SOURCE_COLUMNS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from headrace.config.expectation_scope import checks_source_rows
-from headrace.config.models import Environment, FileSource, Read, Source
+from headrace.config.models import Environment, FileSource, Read
 from headrace.errors import DataError, HeadraceError, one_line
 from headrace.expectations import verdict
 from headrace.io.delta.delta_table import table_of
 from headrace.io.sources.declared_schema import declared_schema
-from headrace.io.sources.file_source import inferred_schema, open_files
-from headrace.io.sources.kafka_source import open_kafka
-from headrace.io.sources.rate_source import open_rate
+from headrace.io.sources.file_source import inferred_schema
 from headrace.io.watermarks import without_watermark
 from headrace.spark.columns import require_columns
 from headrace.spark.spark_errors import configuration_errors
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-SOURCES: dict[str, Callable[[SparkSession, Any, StructType | None], DataFrame]] = {
-    "files": open_files,
-    "kafka": open_kafka,
-    "rate": open_rate,
-}
 CHANGE_COLUMNS = {"_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp"}
 
 
@@ -61,13 +55,14 @@ def _open_source(spark: SparkSession, read: Read, environment: Environment) -> D
             schema: StructType | None = inferred_schema(spark, source)
         else:
             schema = declared_schema(spark, read)
-        frame = without_watermark(SOURCES[source.kind](spark, source, schema))
+        open_stream = import_module(source.implementation).open_stream
+        frame = without_watermark(open_stream(spark, source, schema))
     except HeadraceError:
         raise
     except Exception as error:
         raise DataError(
             f"source {name!r} cannot be opened: {one_line(error)}",
-            where=_location(source),
+            where=source.location,
             fix="put the data there, or correct the source in the environment's file",
         ) from error
     if checks_source_rows(read, environment):
@@ -115,7 +110,3 @@ def _with_watermark(frame: DataFrame, read: Read) -> DataFrame:
     require_columns(frame, "the watermark", [read.watermark.column])
     with configuration_errors("the watermark"):
         return frame.withWatermark(read.watermark.column, read.watermark.delay)
-
-
-def _location(source: Source) -> str:
-    return source.path if isinstance(source, FileSource) else str(getattr(source, "servers", source.kind))

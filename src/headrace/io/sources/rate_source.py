@@ -11,6 +11,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def open_rate(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
+def open_stream(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
     """Open a stream of generated rows."""
     return spark.readStream.format("rate").options(rowsPerSecond=source.rows_per_second, **source.options).load()

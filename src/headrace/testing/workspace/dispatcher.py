@@ -1,42 +1,50 @@
-"""When runs begin and end: limits, queues, continuous jobs that are started again, and what a restart finds."""
+"""Scheduling of runs: concurrency limits, queues, continuous jobs that restart, and recovery after a restart."""
 
 from __future__ import annotations
 
 import threading
 import traceback
 from collections.abc import Callable
+from typing import NamedTuple
 
 from headrace.testing.workspace.http_messages import Document
 from headrace.testing.workspace.job_run import Run, TaskRun
 from headrace.testing.workspace.store import Store
 
-STOPPED = "The workspace was stopped while the run was active."
-LONGEST = 60.0  # seconds between two starts of a continuous job that fails
-Work = Callable[[Run, threading.Event, Callable[[], None]], None]
+WORKSPACE_STOPPED = "The workspace was stopped while the run was active."
+MAX_RESTART_DELAY_S = 60.0  # between two runs of a continuous job that fails
+RunTasks = Callable[[Run, threading.Event, Callable[[], None]], None]
 
 
-class Dispatch:
-    """Carries out runs, each in a thread of its own, by `work`, which ends early when its event is set."""
+class ActiveRun(NamedTuple):
+    """The thread of an active run, and the event that makes it end early."""
 
-    def __init__(self, store: Store, work: Work, *, restart_delay: float) -> None:
-        self._store, self._work, self._delay = store, work, restart_delay
-        self._runs = {document["run_id"]: Run.read(document) for document in store.all("runs")}
-        self._going: dict[int, tuple[threading.Event, threading.Thread]] = {}
+    stop: threading.Event
+    thread: threading.Thread
+
+
+class Dispatcher:
+    """Executes each run in its own thread: calls `work` with the run, a stop event and a save function."""
+
+    def __init__(self, store: Store, work: RunTasks, *, restart_delay: float) -> None:
+        self._store, self._work, self._restart_delay = store, work, restart_delay
+        self._runs = {record["run_id"]: Run.from_record(record) for record in store.all("runs")}
+        self._active: dict[int, ActiveRun] = {}
         self._timers: dict[int, threading.Timer] = {}
-        self._failures: dict[int, int] = {}
+        self._failures: dict[int, int] = {}  # job id -> consecutive failures
         self._closed = False
 
     def recover(self) -> None:
-        """After a restart: what ran then runs no longer; continuous jobs start anew."""
-        for run in self.of():
-            if run.active:
-                _interrupt(run, STOPPED)
-                self._keep_record(run)
+        """After a restart, end the runs that were active and start continuous jobs again."""
+        for run in self.runs():
+            if run.is_active:
+                _end_with_internal_error(run, WORKSPACE_STOPPED)
+                self._save(run)
         for job in self._store.all("jobs"):
-            self.keep(job["job_id"])
+            self.ensure_continuous_run(job["job_id"])
 
-    def of(self, job_id: int | None = None) -> list[Run]:
-        """All runs, or those of a job, in the order of their starts."""
+    def runs(self, job_id: int | None = None) -> list[Run]:
+        """Return all runs, or those of one job, in the order of creation."""
         with self._store.lock:
             return [run for run in self._runs.values() if job_id in (None, run.job_id)]
 
@@ -49,14 +57,14 @@ class Dispatch:
         token: str = "",
         overrides: Document | None = None,
     ) -> Run:
-        """A new run: begun, queued, or skipped when the job has as many as it may."""
+        """Create a run: start it, or queue or skip it if the job has its maximum of concurrent runs."""
         settings = job["settings"]
         with self._store.lock:
-            before = self.of(job["job_id"])
+            earlier_runs = self.runs(job["job_id"])
             run = Run(
                 self._store.next_id(),
                 job_id=job["job_id"],
-                number=len(before) + 1,
+                number=len(earlier_runs) + 1,
                 user=user,
                 trigger=trigger,
                 token=token,
@@ -65,36 +73,38 @@ class Dispatch:
             )
             run.tasks = [TaskRun(self._store.next_id(), key=task["task_key"]) for task in settings.get("tasks", [])]
             self._runs[run.run_id] = run
-            if sum(other.active for other in before) < settings["max_concurrent_runs"]:
-                self._begin(run)
+            if sum(earlier.is_active for earlier in earlier_runs) < settings["max_concurrent_runs"]:
+                self._start(run)
             elif (settings.get("queue") or {}).get("enabled"):
                 run.phase = "QUEUED"
             else:
-                run.finish("MAXIMUM_CONCURRENT_RUNS_REACHED", "The job has as many runs as it may.", "SKIPPED")
-            self._keep_record(run)
+                message = "The job has reached its maximum number of concurrent runs."
+                run.finish("MAXIMUM_CONCURRENT_RUNS_REACHED", message, "SKIPPED")
+            self._save(run)
         return run
 
     def cancel(self, run_id: int) -> None:
-        """Asks a run to end."""
+        """End a queued run, or ask an active run to stop."""
         with self._store.lock:
             run = self._runs[run_id]
             if run.phase == "QUEUED":
-                for each in (*run.tasks, run):
-                    each.finish("CANCELED", "Run cancelled.")
-            elif run.active:
+                for run_or_task in (*run.tasks, run):
+                    run_or_task.finish("CANCELED", "Run cancelled.")
+            elif run.is_active:
                 run.phase = "TERMINATING"
-                self._going[run_id][0].set()
-            self._keep_record(run)
+                self._active[run_id].stop.set()
+            self._save(run)
 
-    def end_all(self, job_id: int) -> None:
-        """Asks all runs of a job to end."""
+    def cancel_all(self, job_id: int) -> None:
+        """Cancel all runs of a job."""
         with self._store.lock:
-            for run in sorted(self.of(job_id), key=lambda run: run.phase != "QUEUED"):  # none steps in for another
-                if run.active:
+            # Queued runs come first, so that none of them starts when an active run ends.
+            for run in sorted(self.runs(job_id), key=lambda run: run.phase != "QUEUED"):
+                if run.is_active:
                     self.cancel(run.run_id)
 
-    def keep(self, job_id: int) -> None:
-        """Sees to it that a continuous job has its one run, unless it is paused."""
+    def ensure_continuous_run(self, job_id: int) -> None:
+        """Start a run of a continuous job, unless the job is paused or has an active run."""
         with self._store.lock:
             timer = self._timers.pop(job_id, None)
             if timer is not None:
@@ -103,79 +113,79 @@ class Dispatch:
             continuous = job["settings"].get("continuous") if job else None
             if self._closed or not job or not continuous or continuous["pause_status"] == "PAUSED":
                 return
-            if not any(run.active for run in self.of(job_id)):
+            if not any(run.is_active for run in self.runs(job_id)):
                 self.submit(job, user=job["creator_user_name"], trigger="CONTINUOUS")
 
     def stop(self) -> None:
-        """Ends all runs and waits until they have ended."""
+        """Stop all runs and wait until they have ended."""
         with self._store.lock:
             self._closed = True
             for timer in self._timers.values():
                 timer.cancel()
-            going = list(self._going.values())
-        for event, _ in going:
-            event.set()
-        for _, thread in going:
-            thread.join()
+            active = list(self._active.values())
+        for run in active:
+            run.stop.set()
+        for run in active:
+            run.thread.join()
 
-    def _begin(self, run: Run) -> None:
-        event = threading.Event()
-        thread = threading.Thread(target=self._carry, args=(run, event), name=f"run {run.run_id}", daemon=True)
-        self._going[run.run_id] = (event, thread)
+    def _start(self, run: Run) -> None:
+        stop = threading.Event()
+        thread = threading.Thread(target=self._execute, args=(run, stop), name=f"run {run.run_id}", daemon=True)
+        self._active[run.run_id] = ActiveRun(stop, thread)
         thread.start()
 
-    def _carry(self, run: Run, event: threading.Event) -> None:
-        def keep_record() -> None:
+    def _execute(self, run: Run, stop: threading.Event) -> None:
+        def save() -> None:
             with self._store.lock:
-                self._keep_record(run)
+                self._save(run)
 
         with self._store.lock:
-            if not event.is_set():
+            if not stop.is_set():
                 run.phase = "RUNNING"
-            keep_record()
+            save()
         try:
-            self._work(run, event, keep_record)
-        except Exception:  # ours, not the run's: told, so that nobody waits for its end
-            _interrupt(run, traceback.format_exc())
+            self._work(run, stop, save)
+        except Exception:  # an error of the workspace itself ends the run; otherwise clients would wait forever
+            _end_with_internal_error(run, traceback.format_exc())
         with self._store.lock:
-            if event.is_set() and run.phase == "RUNNING":  # nobody cancelled it
-                _interrupt(run, STOPPED)
-            elif run.active:
-                _conclude(run)
-            self._keep_record(run)
-            del self._going[run.run_id]
-            self._after(run)
+            if stop.is_set() and run.phase == "RUNNING":  # stopped with the workspace, not cancelled
+                _end_with_internal_error(run, WORKSPACE_STOPPED)
+            elif run.is_active:
+                _finish(run)
+            self._save(run)
+            del self._active[run.run_id]
+            self._start_next(run)
 
-    def _after(self, run: Run) -> None:
-        """The next run of the queue, or of a continuous job."""
+    def _start_next(self, ended: Run) -> None:
+        """Start the next queued run of the job, or schedule the next run of a continuous job."""
         if self._closed:
             return
-        waiting = [other for other in self.of(run.job_id) if other.phase == "QUEUED"]
-        if waiting:
-            waiting[0].phase = "PENDING"
-            self._begin(waiting[0])
-            self._keep_record(waiting[0])
-        elif "continuous" in (self._store.get("jobs", run.job_id) or {}).get("settings", {}):
-            failures = self._failures.get(run.job_id, 0) + 1 if run.result == "FAILED" else 0
-            self._failures[run.job_id] = failures
-            delay = min(self._delay * 2 ** max(failures - 1, 0), LONGEST)
-            timer = threading.Timer(delay, self.keep, (run.job_id,))
+        queued = [run for run in self.runs(ended.job_id) if run.phase == "QUEUED"]
+        if queued:
+            queued[0].phase = "PENDING"
+            self._start(queued[0])
+            self._save(queued[0])
+        elif "continuous" in (self._store.get("jobs", ended.job_id) or {}).get("settings", {}):
+            failures = self._failures.get(ended.job_id, 0) + 1 if ended.result == "FAILED" else 0
+            self._failures[ended.job_id] = failures
+            delay = min(self._restart_delay * 2 ** max(failures - 1, 0), MAX_RESTART_DELAY_S)
+            timer = threading.Timer(delay, self.ensure_continuous_run, (ended.job_id,))
             timer.daemon = True
-            self._timers[run.job_id] = timer
+            self._timers[ended.job_id] = timer
             timer.start()
 
-    def _keep_record(self, run: Run) -> None:
-        self._store.put("runs", run.run_id, run.written())
+    def _save(self, run: Run) -> None:
+        self._store.put("runs", run.run_id, run.to_record())
 
 
-def _interrupt(run: Run, message: str) -> None:
-    for each in (*run.tasks, run):
-        if each.active or each is run:
-            each.finish("", message, "INTERNAL_ERROR")
+def _end_with_internal_error(run: Run, message: str) -> None:
+    for run_or_task in (*run.tasks, run):
+        if run_or_task.is_active or run_or_task is run:
+            run_or_task.finish("", message, "INTERNAL_ERROR")
 
 
-def _conclude(run: Run) -> None:
-    """A run's end from those of its tasks."""
+def _finish(run: Run) -> None:
+    """End a run with the result that follows from the results of its tasks."""
     results = {task.result for task in run.tasks}
     failed = next((task for task in run.tasks if task.result == "FAILED"), None)
     if "CANCELED" in results or run.phase == "TERMINATING":

@@ -1,4 +1,4 @@
-"""Faults on demand: lost calls, lost answers, a throttled, missing or slow service, at the call that a test names."""
+"""Fault injection: drop, delay or reject the calls that a test chooses."""
 
 from __future__ import annotations
 
@@ -8,33 +8,37 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headrace.testing.workspace.http_messages import Answer, ApiError
+from headrace.testing.workspace.http_messages import ApiError, Response
 
 
 class Call(NamedTuple):
-    """One call that came in."""
+    """One call that the workspace received."""
 
     method: str
     path: str
 
 
-class LostError(Exception):
-    """The connection is dropped here."""
+class ConnectionDroppedError(Exception):
+    """The server must close the connection without a response."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at the n-th call whose path holds the text."""
+    """What happens to the n-th call whose path contains `path`; without response and delay, the connection drops."""
 
-    when: str
+    when: str  # "before" or "after" the call takes effect
     number: int
     path: str
-    answer: Answer | None = None
-    seconds: float = 0.0
+    response: Response | None = None
+    delay_s: float = 0.0
 
 
 class Faults:
-    """The calls so far, and what is to go wrong with which of those to come; `path` counts only calls that hold it."""
+    """The calls received so far, and the faults of future calls.
+
+    `number` counts calls from 1; with `path`, it counts only calls whose path contains that text.
+    `on_call`, if set, is called with the number of each call and "before" or "after", around its effect.
+    """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -43,64 +47,67 @@ class Faults:
         self._lock = threading.Lock()
 
     def reset(self) -> None:
-        """Forgets all faults and calls: the next call is number 1."""
+        """Forget all faults and calls: the next call is number 1."""
         with self._lock:
             self.calls.clear()
             self._faults.clear()
             self.on_call = None
 
-    def before(self, number: int, path: str = "") -> None:
-        """The connection of that call breaks before the call does anything."""
+    def drop_request(self, number: int, path: str = "") -> None:
+        """Drop the connection before the call takes effect."""
         self._faults.append(Fault("before", number, path))
 
-    def after(self, number: int, path: str = "") -> None:
-        """That call is carried out, and its answer is lost."""
+    def drop_response(self, number: int, path: str = "") -> None:
+        """Drop the connection after the call has taken effect."""
         self._faults.append(Fault("after", number, path))
 
     def throttle(self, number: int, path: str = "", *, retry_after: int = 1) -> None:
-        """429: that call does nothing and is told to come again."""
-        refusal = ApiError(429, "REQUEST_LIMIT_EXCEEDED", "Too many requests. Please wait a moment and try again.")
-        self._refuse(number, path, refusal, retry_after)
+        """Respond with 429; the call has no effect."""
+        error = ApiError(429, "REQUEST_LIMIT_EXCEEDED", "Too many requests. Please wait a moment and try again.")
+        self._reject(number, path, error, retry_after)
 
     def unavailable(self, number: int, path: str = "", *, retry_after: int | None = None) -> None:
-        """503: that call does nothing."""
-        refusal = ApiError(503, "TEMPORARILY_UNAVAILABLE", "The service is temporarily unavailable.")
-        self._refuse(number, path, refusal, retry_after)
+        """Respond with 503; the call has no effect."""
+        error = ApiError(503, "TEMPORARILY_UNAVAILABLE", "The service is temporarily unavailable.")
+        self._reject(number, path, error, retry_after)
 
     def broken(self, number: int, path: str = "") -> None:
-        """500: that call does nothing."""
-        self._refuse(number, path, ApiError(500, "INTERNAL_ERROR", "An internal error occurred."), None)
+        """Respond with 500; the call has no effect."""
+        self._reject(number, path, ApiError(500, "INTERNAL_ERROR", "An internal error occurred."), None)
 
     def slow(self, number: int, seconds: float, path: str = "") -> None:
-        """That call is carried out, and its answer comes so much later."""
-        self._faults.append(Fault("after", number, path, seconds=seconds))
+        """Delay the response by this many seconds after the call has taken effect."""
+        self._faults.append(Fault("after", number, path, delay_s=seconds))
 
-    def arrived(self, method: str, path: str) -> tuple[int, list[Fault]]:
-        """Counts a call: its number, and the faults that are its own."""
+    def record_call(self, method: str, path: str) -> tuple[int, list[Fault]]:
+        """Record a call; return its number and its faults."""
         with self._lock:
             self.calls.append(Call(method, path))
-            due = [fault for fault in self._faults if fault.path in path and fault.number == self._count(fault.path)]
-            return len(self.calls), due
+            faults = [fault for fault in self._faults if fault.path in path and fault.number == self._count(fault.path)]
+            return len(self.calls), faults
 
-    def strike(self, when: str, number: int, due: list[Fault]) -> Answer | None:
-        """Does what is due at this moment of a call: nothing, a wait, an answer instead, or LostError."""
+    def apply(self, when: str, number: int, faults: list[Fault]) -> Response | None:
+        """Apply a call's faults "before" or "after" its effect, and return the response that replaces the regular one.
+
+        Return None if the regular response is sent; raise ConnectionDroppedError if none is sent.
+        """
         if self.on_call is not None:
             self.on_call(number, when)
-        for fault in due:
+        for fault in faults:
             if fault.when != when:
                 continue
-            if fault.answer is not None:
-                return fault.answer
-            if not fault.seconds:
-                raise LostError
-            time.sleep(fault.seconds)
+            if fault.response is not None:
+                return fault.response
+            if not fault.delay_s:
+                raise ConnectionDroppedError
+            time.sleep(fault.delay_s)
         return None
 
-    def _refuse(self, number: int, path: str, refusal: ApiError, retry_after: int | None) -> None:
-        plain = refusal.answer()
+    def _reject(self, number: int, path: str, error: ApiError, retry_after: int | None) -> None:
+        plain = error.response()
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-        answer = Answer(plain.status, plain.body, headers=headers)
-        self._faults.append(Fault("before", number, path, answer))
+        response = Response(plain.status, plain.body, headers=headers)
+        self._faults.append(Fault("before", number, path, response))
 
     def _count(self, path: str) -> int:
         return sum(path in call.path for call in self.calls)

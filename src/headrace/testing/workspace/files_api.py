@@ -1,4 +1,4 @@
-"""Workspace files: what /api/2.0/workspace and /api/2.0/workspace-files do, over a directory."""
+"""Workspace files: the endpoints of /api/2.0/workspace and /api/2.0/workspace-files, over a directory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from headrace.testing.workspace.http_messages import Answer, ApiError, Document, Request, invalid, missing
-from headrace.testing.workspace.store import Store, parts, write
-from headrace.testing.workspace.workspace_paths import WORKSPACE, in_workspace, object_id
+from headrace.testing.workspace.http_messages import (
+    ApiError,
+    Document,
+    Request,
+    Response,
+    does_not_exist,
+    invalid_parameter,
+)
+from headrace.testing.workspace.store import Store, list_entries, write_file
+from headrace.testing.workspace.workspace_paths import WORKSPACE, object_id, split_workspace_path
 
-LIMIT = 10 * 2**20  # of workspace/import and workspace/export; import-file takes more
+MAX_BYTES = 10 * 2**20  # of workspace/import and workspace/export; import-file accepts larger files
 
 
 class WorkspaceFiles:
@@ -25,127 +32,128 @@ class WorkspaceFiles:
         for name in ("Shared", "Users"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
 
-    def welcome(self, user: str) -> None:
-        """Each user has a home."""
+    def create_home(self, user: str) -> None:
+        """Create the user's home directory if it does not exist."""
         (self.root / "Users" / user).mkdir(exist_ok=True)
 
     def mkdirs(self, request: Request) -> Document:
-        """Makes a directory and those above it; nothing when it is there."""
-        path = request.text("path")
+        """Create a directory and its parents if they do not exist."""
+        path = request.required_text("path")
         try:
-            self._place(path).mkdir(parents=True, exist_ok=True)
+            self._local_path(path).mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
-            raise _exists(path, 400) from None
+            raise _already_exists(path, 400) from None
         return {}
 
     def get_status(self, request: Request) -> Document:
-        """What stands at a path."""
-        return self._info(request.text("path"))
+        """Return the description of a file or a directory."""
+        return self._info(request.required_text("path"))
 
     def list(self, request: Request) -> Document:
-        """What lies in a directory, or the one file that the path names."""
-        path = request.text("path").rstrip("/")
-        place = self._existing(path or "/")
-        if place.is_file():
+        """Return the entries of a directory, or a file if the path is one."""
+        path = request.required_text("path").rstrip("/")
+        local_path = self._existing(path or "/")
+        if local_path.is_file():
             return {"objects": [self._info(path)]}
-        found = [self._info(f"{path}/{child.name}") for child in parts(place)]
-        return {"objects": found} if found else {}
+        objects = [self._info(f"{path}/{entry.name}") for entry in list_entries(local_path)]
+        return {"objects": objects} if objects else {}
 
     def delete(self, request: Request) -> Document:
-        """Deletes a file or a directory; one that is not empty only when told so."""
-        path = request.text("path")
-        place = self._existing(path)
-        if place == self.root:
-            raise invalid("The root directory cannot be deleted")
-        if place.is_file():
-            place.unlink()
+        """Delete a file or a directory; a directory that is not empty only if `recursive` is set."""
+        path = request.required_text("path")
+        local_path = self._existing(path)
+        if local_path == self.root:
+            raise invalid_parameter("The root directory cannot be deleted")
+        if local_path.is_file():
+            local_path.unlink()
             return {}
-        if not request.flag("recursive") and any(parts(place)):
+        if not request.flag("recursive") and any(list_entries(local_path)):
             raise ApiError(400, "DIRECTORY_NOT_EMPTY", f"Folder ({path}) is not empty")
         with self._store.lock:
-            for directory in (place, *(each for each in place.rglob("*") if each.is_dir())):
-                self._store.drop("grants-directories", self._id(directory))
-        shutil.rmtree(place)
+            for directory in (local_path, *(entry for entry in local_path.rglob("*") if entry.is_dir())):
+                self._store.delete("grants-directories", self._id(directory))
+        shutil.rmtree(local_path)
         return {}
 
-    def export(self, request: Request) -> Document | Answer:
-        """The bytes of a file, in JSON or, with direct_download, as they are."""
-        place = self._existing(request.text("path"))
-        if place.is_dir():
-            raise invalid(f"Path ({request.text('path')}) is a directory, and only files are exported here")
-        content = place.read_bytes()
-        _within_limit(content)
+    def export(self, request: Request) -> Document | Response:
+        """Return the content of a file: in JSON, or as raw bytes with `direct_download`."""
+        path = request.required_text("path")
+        local_path = self._existing(path)
+        if local_path.is_dir():
+            raise invalid_parameter(f"Path ({path}) is a directory; only files can be exported")
+        content = local_path.read_bytes()
+        _require_size(content)
         if request.flag("direct_download"):
-            return Answer(body=content, kind="application/octet-stream")
-        return {"content": base64.b64encode(content).decode(), "file_type": place.suffix.removeprefix(".")}
+            return Response(body=content, content_type="application/octet-stream")
+        return {"content": base64.b64encode(content).decode(), "file_type": local_path.suffix.removeprefix(".")}
 
     def import_(self, request: Request) -> Document:
-        """Writes a file from base64 text, or from an uploaded form."""
-        content = request.given().get("content", "")
+        """Write a file from base64 text or from an uploaded form."""
+        content = request.parameters().get("content", "")
         try:
             content = content if isinstance(content, bytes) else base64.b64decode(str(content), validate=True)
         except binascii.Error:
-            raise invalid("The content is not base64") from None
-        _within_limit(content)
-        self._write(request.text("path"), content, overwrite=request.flag("overwrite"), taken=400)
+            raise invalid_parameter("The content is not base64") from None
+        _require_size(content)
+        self._write(request.required_text("path"), content, overwrite=request.flag("overwrite"), conflict_status=400)
         return {}
 
     def import_file(self, request: Request) -> Document:
-        """Writes a file from the bytes of the body."""
-        path = "/" + request.rest[0].lstrip("/")
-        self._write(path, request.body, overwrite=request.query.get("overwrite") == "true", taken=409)
+        """Write a file from the bytes of the body."""
+        path = "/" + request.path_parameters[0].lstrip("/")
+        self._write(path, request.body, overwrite=request.query.get("overwrite") == "true", conflict_status=409)
         return {}
 
-    def directory_of(self, number: int) -> Path | None:
-        """The directory with this object id."""
-        return next((each for each in self._directories() if self._id(each) == number), None)
+    def find_directory(self, directory_id: int) -> Path | None:
+        """Return the directory with this object id."""
+        return next((directory for directory in self._directories() if self._id(directory) == directory_id), None)
 
     def _directories(self) -> Iterator[Path]:
-        return (Path(here) for here, _, _ in os.walk(self.root))
+        return (Path(directory) for directory, _, _ in os.walk(self.root))
 
-    def _id(self, place: Path) -> int:
-        return object_id(list(place.relative_to(self.root).parts))
+    def _id(self, local_path: Path) -> int:
+        return object_id(list(local_path.relative_to(self.root).parts))
 
-    def _place(self, path: str) -> Path:
-        return self.root.joinpath(*in_workspace(path))
+    def _local_path(self, path: str) -> Path:
+        return self.root.joinpath(*split_workspace_path(path))
 
     def _existing(self, path: str) -> Path:
-        place = self._place(path)
-        if not place.exists():
-            raise missing(f"Path ({path}) doesn't exist.")
-        return place
+        local_path = self._local_path(path)
+        if not local_path.exists():
+            raise does_not_exist(f"Path ({path}) doesn't exist.")
+        return local_path
 
-    def _write(self, path: str, content: bytes, *, overwrite: bool, taken: int) -> None:
-        place = self._place(path)
-        if not place.parent.is_dir():
-            raise missing(f"The parent folder ({path.rpartition('/')[0]}) does not exist.")
-        if place.is_dir():
-            raise _exists(path, taken)
+    def _write(self, path: str, content: bytes, *, overwrite: bool, conflict_status: int) -> None:
+        local_path = self._local_path(path)
+        if not local_path.parent.is_dir():
+            raise does_not_exist(f"The parent folder ({path.rpartition('/')[0]}) does not exist.")
+        if local_path.is_dir():
+            raise _already_exists(path, conflict_status)
         try:
-            write(place, content, overwrite=overwrite)
+            write_file(local_path, content, overwrite=overwrite)
         except FileExistsError:
-            raise _exists(path, taken) from None
+            raise _already_exists(path, conflict_status) from None
 
     def _info(self, path: str) -> Document:
-        place = self._existing(path)
-        told = place.stat()
-        number = self._id(place)
+        local_path = self._existing(path)
+        stat = local_path.stat()
+        number = self._id(local_path)
         info = {
-            "object_type": "DIRECTORY" if place.is_dir() else "FILE",
+            "object_type": "DIRECTORY" if local_path.is_dir() else "FILE",
             "path": "/" + path.strip("/"),
             "object_id": number,
             "resource_id": str(number),
         }
-        if place.is_file():
-            info |= {"size": told.st_size, "modified_at": int(told.st_mtime * 1000)}
-            info |= {"created_at": int(told.st_ctime * 1000)}
+        if local_path.is_file():
+            info |= {"size": stat.st_size, "modified_at": int(stat.st_mtime * 1000)}
+            info |= {"created_at": int(stat.st_ctime * 1000)}
         return info
 
 
-def _exists(path: str, status: int) -> ApiError:
+def _already_exists(path: str, status: int) -> ApiError:
     return ApiError(status, "RESOURCE_ALREADY_EXISTS", f"Path ({path}) already exists.")
 
 
-def _within_limit(content: bytes) -> None:
-    if len(content) > LIMIT:
-        raise ApiError(400, "MAX_NOTEBOOK_SIZE_EXCEEDED", f"File size is over the limit of {LIMIT} bytes")
+def _require_size(content: bytes) -> None:
+    if len(content) > MAX_BYTES:
+        raise ApiError(400, "MAX_NOTEBOOK_SIZE_EXCEEDED", f"File size is over the limit of {MAX_BYTES} bytes")

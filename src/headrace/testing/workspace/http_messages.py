@@ -1,4 +1,4 @@
-"""What goes over the wire: a request as it is handled, its answer, and a refusal in the platform's own form."""
+"""HTTP messages of the workspace: requests, responses, and errors in the platform's own format."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ Document = dict[str, Any]
 
 
 class ApiError(Exception):
-    """A refusal: an HTTP status with the platform's error code and message.
+    """An error response: an HTTP status with the platform's error code and message.
 
-    The code is a name, except for a refused login: there the platform repeats the status.
+    The code is a name, except for a failed login: there the platform repeats the status.
     """
 
     def __init__(self, status: int, code: str | int, message: str) -> None:
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
 
-    def answer(self) -> Answer:
-        """The refusal as the client gets it."""
-        return Answer.of({"error_code": self.code, "message": self.message}, self.status)
+    def response(self) -> Response:
+        """Return the error as the client receives it."""
+        return Response.json({"error_code": self.code, "message": self.message}, self.status)
 
 
-def invalid(message: str) -> ApiError:
-    """400: a parameter that cannot be."""
+def invalid_parameter(message: str) -> ApiError:
+    """Return error 400 for a parameter with an invalid value."""
     return ApiError(400, "INVALID_PARAMETER_VALUE", message)
 
 
-def missing(message: str) -> ApiError:
-    """404: a thing that is not there."""
+def does_not_exist(message: str) -> ApiError:
+    """Return error 404 for a resource that does not exist."""
     return ApiError(404, "RESOURCE_DOES_NOT_EXIST", message)
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the client gets: bytes, which are JSON unless said otherwise."""
+class Response:
+    """An HTTP response; its body is JSON unless `content_type` differs."""
 
     status: int = 200
     body: bytes = b"{}"
-    kind: str = "application/json"
+    content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, document: Document, status: int = 200) -> Answer:
-        """JSON."""
+    def json(cls, document: Document, status: int = 200) -> Response:
+        """Return a response with a document as its body."""
         return cls(status, json.dumps(document).encode())
 
 
 @dataclass(frozen=True)
 class Request:
-    """One call of a known user; `rest` is what stands in the path for a name."""
+    """One call of an authenticated user; `path_parameters` are the variable parts of the path."""
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    kind: str = ""
+    content_type: str = ""
     body: bytes = b""
     user: str = ""
-    rest: tuple[str, ...] = ()
+    path_parameters: tuple[str, ...] = ()
 
-    def given(self) -> Document:
-        """The call's parameters: from the query, and from a body of JSON or of form fields."""
+    def parameters(self) -> Document:
+        """Return the parameters of the query and of the body, which is a JSON object or a multipart form."""
         if not self.body:
             return dict(self.query)
-        if self.kind.startswith("multipart/"):
-            return {**self.query, **self._form()}
+        if self.content_type.startswith("multipart/"):
+            return {**self.query, **self._form_fields()}
         try:
             document = json.loads(self.body)
         except ValueError as error:
@@ -77,48 +77,53 @@ class Request:
             raise ApiError(400, "MALFORMED_REQUEST", "Could not parse request object: expected an object")
         return {**self.query, **document}
 
-    def text(self, name: str) -> str:
-        """A parameter that must be given."""
-        value = self.given().get(name)
+    def required_text(self, name: str) -> str:
+        """Return a parameter that must be a non-empty string."""
+        value = self.parameters().get(name)
         if not isinstance(value, str) or not value:
-            raise invalid(f"Missing required field: {name}")
+            raise invalid_parameter(f"Missing required field: {name}")
         return value
 
-    def number(self, name: str, otherwise: int | None = None) -> int:
-        """A parameter that is a number."""
-        value = self.given().get(name, otherwise)
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return a parameter as an integer; it is required if it has no default."""
+        value = self.parameters().get(name, default)
         try:
             return int(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            said = "Missing required field" if value is None else f"Expected a number, got {value!r}"
-            raise invalid(f"{said}: {name}") from None
+            problem = "Missing required field" if value is None else f"Expected a number, got {value!r}"
+            raise invalid_parameter(f"{problem}: {name}") from None
 
     def flag(self, name: str) -> bool:
-        """A parameter that is true or false; false when it is not given."""
-        return self.given().get(name) in (True, "true")
+        """Return a boolean parameter, which is false by default."""
+        return self.parameters().get(name) in (True, "true")
 
-    def _form(self) -> Document:
-        boundary = re.search(r'boundary="?([^";]+)', self.kind)
-        found: Document = {}
+    def _form_fields(self) -> Document:
+        boundary = re.search(r'boundary="?([^";]+)', self.content_type)
+        fields: Document = {}
         for part in self.body.split(b"--" + boundary[1].encode())[1:-1] if boundary else []:
             head, _, content = part.partition(b"\r\n\r\n")
             name = re.search(rb'name="([^"]*)"', head)
             value = content.removesuffix(b"\r\n")
             if name is not None:  # an uploaded file stays bytes
-                found[name[1].decode()] = value if b"filename=" in head else value.decode()
-        return found
+                fields[name[1].decode()] = value if b"filename=" in head else value.decode()
+        return fields
 
 
-def page(found: Iterable[Document], request: Request, key: str, *, limit: int, most: int) -> tuple[list[Document], str]:
-    """One page of what was found, newest first, and the token of the next page.
+def paginate(
+    documents: Iterable[Document], request: Request, id_field: str, *, default_limit: int, max_limit: int
+) -> tuple[list[Document], str]:
+    """Return one page of documents, newest first, and the token of the next page, which is empty on the last page.
 
-    The token is the last id of the page, so that what comes or goes meanwhile moves nobody to another page.
+    The token is the last id of the page: creating or deleting documents between two calls does not shift later pages.
     """
-    wanted = request.number("limit", limit)
-    if not 0 < wanted <= most:
-        raise invalid(f"Invalid limit {wanted}: must be greater than 0 and at most {most}")
-    after = request.given().get("page_token")
-    if after is not None and not str(after).isdigit():
-        raise invalid(f"Invalid page token: {after}")
-    left = sorted((one for one in found if after is None or one[key] < int(after)), key=lambda one: -int(one[key]))
-    return left[:wanted], str(left[wanted - 1][key]) if len(left) > wanted else ""
+    limit = request.integer("limit", default_limit)
+    if not 0 < limit <= max_limit:
+        raise invalid_parameter(f"Invalid limit {limit}: must be greater than 0 and at most {max_limit}")
+    token = request.parameters().get("page_token")
+    if token is not None and not str(token).isdigit():
+        raise invalid_parameter(f"Invalid page token: {token}")
+    remaining = sorted(
+        (document for document in documents if token is None or document[id_field] < int(token)),
+        key=lambda document: -int(document[id_field]),
+    )
+    return remaining[:limit], str(remaining[limit - 1][id_field]) if len(remaining) > limit else ""

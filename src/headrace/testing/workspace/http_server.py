@@ -1,4 +1,4 @@
-"""The HTTP side of the workspace: connections, access checks, faults, and routing of calls to their handlers."""
+"""The HTTP side of the workspace: connections, access checks, faults, and routing of calls to their endpoints."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from headrace.errors import SetupError
-from headrace.testing.workspace.faults import Faults, LostError
-from headrace.testing.workspace.http_messages import Answer, ApiError, Document, Request
+from headrace.testing.workspace.faults import ConnectionDroppedError, Faults
+from headrace.testing.workspace.http_messages import ApiError, Document, Request, Response
 from headrace.testing.workspace.tokens import Tokens
 
 HOST = "127.0.0.1"
 DISCOVERY = "/.well-known/databricks-config"
-# A page that resolved its own name to 127.0.0.1 (DNS rebinding) sends that name; the port differs behind a tunnel.
+# The host name is checked against DNS rebinding: a web page whose own name resolves to 127.0.0.1 sends that name.
+# The port is not checked, because it differs behind a tunnel.
 LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
-DRAINED = 2**24  # bytes of a refused call that are read, and thrown away
-Handle = Callable[[Request], Document | Answer]
-Route = tuple[str, str, Handle]
+MAX_DISCARDED_BYTES = 2**24  # of the body of a rejected call
+Endpoint = Callable[[Request], Document | Response]
+Route = tuple[str, str, Endpoint]  # method, pattern of the path, endpoint
 
 
 class Server(ThreadingHTTPServer):
-    """Answers calls on loopback until it is closed; no connection outlives it."""
+    """Serves calls on loopback until it is closed; no connection outlives it."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -40,125 +41,127 @@ class Server(ThreadingHTTPServer):
         port: int,
         faults: Faults,
         tokens: Tokens,
-        greet: Callable[[str], None],
+        on_user: Callable[[str], None],
         watch: Callable[[str], None] | None,
     ) -> None:
-        self._routes: list[tuple[str, re.Pattern[str], Handle]] = []
-        self.faults, self.tokens, self.greet, self.watch = faults, tokens, greet, watch
-        self._open: set[socket.socket] = set()
+        self._routes: list[tuple[str, re.Pattern[str], Endpoint]] = []
+        self.faults, self.tokens, self.on_user, self.watch = faults, tokens, on_user, watch
+        self._connections: set[socket.socket] = set()
         try:
-            super().__init__((HOST, port), Handler)
+            super().__init__((HOST, port), ConnectionHandler)
         except OSError as error:
             raise SetupError(
-                f"the workspace cannot be served on port {port}: {error.strerror}", fix="choose another port"
+                f"cannot serve the workspace on port {port}: {error.strerror}",
+                fix="choose another port; 0 takes a free one",
             ) from error
 
     @property
     def url(self) -> str:
-        """Where the workspace is."""
+        """The URL of the workspace."""
         return f"http://{HOST}:{self.server_address[1]}"
 
-    def route(self, routes: Iterable[Route]) -> None:
-        """Which function answers which calls."""
-        self._routes = [(method, re.compile(pattern), handle) for method, pattern, handle in routes]
+    def set_routes(self, routes: Iterable[Route]) -> None:
+        """Set the endpoints and the calls that each of them serves."""
+        self._routes = [(method, re.compile(pattern), endpoint) for method, pattern, endpoint in routes]
 
     def start(self) -> None:
-        """Answers from now on, in threads of its own."""
+        """Start serving calls in a background thread."""
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self) -> None:
-        """Takes no more calls, and cuts the connections that clients keep open."""
+        """Stop serving and shut down the connections that clients keep open."""
         self.shutdown()
         self.server_close()
-        for connection in list(self._open):
+        for connection in list(self._connections):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def server_bind(self) -> None:
-        """Binds without asking a name service who we are."""
+        """Bind without looking up the host name."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """One more connection."""
-        self._open.add(request)
+        """Serve a new connection and record it as open."""
+        self._connections.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """One connection less."""
-        self._open.discard(request)
+        """Close a connection."""
+        self._connections.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has gone is no news."""
+        """Report an error, unless the client has disconnected."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
-    def answer(self, request: Request) -> Answer:
-        """What the workspace says to a request."""
+    def respond(self, request: Request) -> Response:
+        """Return the response to a request."""
         try:
-            found = self._handle(request)
-        except ApiError as refusal:
-            return refusal.answer()
-        except Exception:  # a call that makes us stumble is answered, as a service does
-            return ApiError(500, "INTERNAL_ERROR", traceback.format_exc()).answer()
-        return found if isinstance(found, Answer) else Answer.of(found)
+            result = self._call_endpoint(request)
+        except ApiError as error:
+            return error.response()
+        except Exception:  # a bug in an endpoint is a response, as with any service
+            return ApiError(500, "INTERNAL_ERROR", traceback.format_exc()).response()
+        return result if isinstance(result, Response) else Response.json(result)
 
-    def _handle(self, request: Request) -> Document | Answer:
-        self.greet(request.user)
-        for method, pattern, handle in self._routes:
+    def _call_endpoint(self, request: Request) -> Document | Response:
+        self.on_user(request.user)
+        for method, pattern, endpoint in self._routes:
             match = pattern.fullmatch(request.path) if method == request.method else None
             if match is not None:
-                rest = tuple(unquote(part) for part in match.groups())
-                return handle(replace(request, rest=rest))
+                path_parameters = tuple(unquote(part) for part in match.groups())
+                return endpoint(replace(request, path_parameters=path_parameters))
         raise ApiError(404, "ENDPOINT_NOT_FOUND", f"No API found for '{request.method} {request.path}'")
 
 
-class Handler(BaseHTTPRequestHandler):
-    """One connection: call after call, as long as the client keeps it."""
+class ConnectionHandler(BaseHTTPRequestHandler):
+    """One connection: serves call after call until the client closes it."""
 
     server: Server
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # headers and body in one packet: two wait for each other's acknowledgement (40 ms)
+    wbufsize = -1  # headers and body in one packet: two packets wait for each other's acknowledgement (40 ms)
     disable_nagle_algorithm = True
 
     def serve(self) -> None:
-        """Answer one call, with the faults that are due."""
+        """Serve one call and apply its faults."""
         path, _, query = self.path.partition("?")
         try:
             self._require_loopback()
-            user = "" if self._is_public(path) else self.server.tokens.user_of(self.headers.get("Authorization", ""))
+            authorization = self.headers.get("Authorization", "")
+            user = "" if self._is_public(path) else self.server.tokens.authenticate(authorization)
         except ApiError as error:
-            self._refuse(Request(self.command, path), error.answer())
+            self._reject(Request(self.command, path), error.response())
             return
         body = self._body()
         if path == DISCOVERY:
-            self._send(Answer.of({"oidc_endpoint": f"{self.server.url}/oidc", "workspace_id": "1"}))
+            self._send(Response.json({"oidc_endpoint": f"{self.server.url}/oidc", "workspace_id": "1"}))
             return
-        kind = self.headers.get("Content-Type", "")
-        request = Request(self.command, path, dict(parse_qsl(query)), kind, body, user)
+        content_type = self.headers.get("Content-Type", "")
+        request = Request(self.command, path, dict(parse_qsl(query)), content_type, body, user)
         faults = self.server.faults
-        number, due = faults.arrived(request.method, path)
+        number, call_faults = faults.record_call(request.method, path)
         try:
-            answer = faults.strike("before", number, due) or self.server.answer(request)
-            answer = faults.strike("after", number, due) or answer
-        except LostError:
-            self._watch(request, "lost")
+            response = faults.apply("before", number, call_faults) or self.server.respond(request)
+            response = faults.apply("after", number, call_faults) or response
+        except ConnectionDroppedError:
+            self._report(request, "lost")
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
             return
-        self._watch(request, str(answer.status))
-        self._send(answer)
+        self._report(request, str(response.status))
+        self._send(response)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = serve  # noqa: N815
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-        """Calls are told to whoever watches, not to stderr."""
+        """Log nothing to stderr: calls are reported to `watch`."""
 
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
             return self._read(int(self.headers.get("Content-Length") or 0))
-        body = b""  # the official client sends empty files in this way
+        body = b""  # the official client sends empty files as chunks
         while size := int(self.rfile.readline() or b"0", 16):
             body += self._read(size)
             self.rfile.readline()
@@ -166,10 +169,10 @@ class Handler(BaseHTTPRequestHandler):
         return body
 
     def _read(self, size: int) -> bytes:
-        found = self.rfile.read(size)
-        if len(found) < size:  # the client died in the middle: there was no call
+        content = self.rfile.read(size)
+        if len(content) < size:  # the client died in the middle: this is not a call
             raise ConnectionResetError
-        return found
+        return content
 
     def _is_public(self, path: str) -> bool:
         """Return whether the call needs no token: the SDK asks for the login services before it logs in."""
@@ -180,32 +183,33 @@ class Handler(BaseHTTPRequestHandler):
         if len(hosts) != 1 or not LOOPBACK.fullmatch(hosts[0].strip()):
             raise ApiError(403, "PERMISSION_DENIED", f"Host is not a loopback address: {', '.join(hosts) or 'none'}")
 
-    def _refuse(self, request: Request, answer: Answer) -> None:
-        """Answer a call without handling its body, and close the connection."""
-        self._watch(request, str(answer.status))
+    def _reject(self, request: Request, response: Response) -> None:
+        """Respond to a call without handling its body, and close the connection."""
+        self._report(request, str(response.status))
         self.close_connection = True
-        self._send(answer)
+        self._send(response)
         self.wfile.flush()
         self.connection.shutdown(socket.SHUT_WR)
         self.connection.settimeout(5)
-        left = DRAINED  # closing while bytes arrive would reset the connection before the client reads the answer
+        remaining = MAX_DISCARDED_BYTES
         with suppress(OSError):
-            while left > 0 and (part := self.connection.recv(2**16)):
-                left -= len(part)
+            # Closing while bytes arrive would reset the connection before the client reads the response.
+            while remaining > 0 and (part := self.connection.recv(2**16)):
+                remaining -= len(part)
 
-    def _watch(self, request: Request, how: str) -> None:
+    def _report(self, request: Request, outcome: str) -> None:
         if self.server.watch is not None:
-            self.server.watch(f"{request.method} {urlsplit(self.path).path} {how}")
+            self.server.watch(f"{request.method} {urlsplit(self.path).path} {outcome}")
 
-    def _send(self, answer: Answer) -> None:
-        self.send_response(answer.status)
+    def _send(self, response: Response) -> None:
+        self.send_response(response.status)
         if self.close_connection:
             self.send_header("Connection", "close")
-        for name, value in answer.headers.items():
+        for name, value in response.headers.items():
             self.send_header(name, value)
-        if answer.status != 204:
-            self.send_header("Content-Type", answer.kind)
-            self.send_header("Content-Length", str(len(answer.body)))
+        if response.status != 204:
+            self.send_header("Content-Type", response.content_type)
+            self.send_header("Content-Length", str(len(response.body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer.body)
+            self.wfile.write(response.body)

@@ -1,4 +1,4 @@
-"""What the platform refuses in a job's definition, in the words that it uses."""
+"""Validation of job definitions: the rules of the platform, with its error messages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from zoneinfo import available_timezones
 
-from headrace.config.databricks.cron import wrong_cron
-from headrace.testing.workspace.http_messages import ApiError, Document, invalid
+from headrace.config.databricks.cron import cron_error
+from headrace.testing.workspace.http_messages import ApiError, Document, invalid_parameter
 
-ENUMS: Mapping[str, tuple[str, ...]] = {
+ENUM_FIELDS: Mapping[str, tuple[str, ...]] = {
     "pause_status": ("PAUSED", "UNPAUSED"),
     "task_retry_mode": ("NEVER", "ON_FAILURE"),
     "edit_mode": ("EDITABLE", "UI_LOCKED"),
@@ -30,51 +30,54 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     ),
     "runtime_engine": ("NULL", "PHOTON", "STANDARD"),
 }
-NUMBERS = ("max_concurrent_runs", "timeout_seconds", "max_retries", "min_retry_interval_millis", "num_workers")
-COMPUTE = ("job_cluster_key", "new_cluster", "existing_cluster_id")
-FREE = ("named_parameters", "tags", "custom_tags", "spark_conf", "spark_env_vars", "base_parameters")
+INTEGER_FIELDS = ("max_concurrent_runs", "timeout_seconds", "max_retries", "min_retry_interval_millis", "num_workers")
+COMPUTE_FIELDS = ("job_cluster_key", "new_cluster", "existing_cluster_id")
+FREE_FORM_FIELDS = ("named_parameters", "tags", "custom_tags", "spark_conf", "spark_env_vars", "base_parameters")
 
 
-def check(settings: Document) -> None:
-    """Refuses a definition that the platform would refuse."""
+def validate(settings: Document) -> None:
+    """Raise ApiError for a definition that the platform refuses."""
     try:
         problem = next(_problems(settings), None)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a list where an object belongs, or the like
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # wrong structure, e.g. a list for an object
         raise ApiError(400, "MALFORMED_REQUEST", f"Could not parse request object: {error!r}") from error
     if problem is not None:
-        raise invalid(problem)
+        raise invalid_parameter(problem)
 
 
 def _problems(settings: Document) -> Iterator[str]:
-    yield from _words(settings)
+    yield from _value_problems(settings)
     tasks = settings.get("tasks") or []
-    yield from _tasks(tasks)
-    yield from _order({task["task_key"]: [each["task_key"] for each in task.get("depends_on") or []] for task in tasks})
-    yield from _compute(settings, tasks)
+    yield from _task_problems(tasks)
+    yield from _dependency_problems(
+        {task["task_key"]: [upstream["task_key"] for upstream in task.get("depends_on") or []] for task in tasks}
+    )
+    yield from _compute_problems(settings, tasks)
     if settings.get("schedule") is not None:
-        yield from _schedule(settings["schedule"])
+        yield from _schedule_problems(settings["schedule"])
     if settings.get("continuous") is not None:
-        yield from _continuous(settings, tasks)
+        yield from _continuous_problems(settings, tasks)
     if not 0 <= int(settings.get("max_concurrent_runs", 1)) <= 1000:
         yield "max_concurrent_runs must be between 0 and 1000"
 
 
-def _words(value: Any, key: str = "") -> Iterator[str]:
-    """Wrong words and types, wherever they stand."""
+def _value_problems(value: Any, field: str = "") -> Iterator[str]:
+    """Yield problems of enum and integer fields at any depth."""
     if isinstance(value, dict):
-        for name, part in value.items():
-            if name not in FREE:
-                yield from _words(part, name)
+        for name, nested in value.items():
+            if name not in FREE_FORM_FIELDS:
+                yield from _value_problems(nested, name)
     elif isinstance(value, list):
-        for part in value:
-            yield from _words(part, key)
-    elif key in ENUMS and value not in ENUMS[key]:
-        yield f"Could not parse request object: {value!r} is not a value of {key}: {', '.join(ENUMS[key])}"
-    elif key in NUMBERS and not str(value).lstrip("-").isdigit():
-        yield f"Could not parse request object: {key}: expected a number, got {value!r}"
+        for item in value:
+            yield from _value_problems(item, field)
+    elif field in ENUM_FIELDS and value not in ENUM_FIELDS[field]:
+        allowed = ", ".join(ENUM_FIELDS[field])
+        yield f"Could not parse request object: {value!r} is not a value of {field}: {allowed}"
+    elif field in INTEGER_FIELDS and not str(value).lstrip("-").isdigit():
+        yield f"Could not parse request object: {field}: expected a number, got {value!r}"
 
 
-def _tasks(tasks: list[Document]) -> Iterator[str]:
+def _task_problems(tasks: list[Document]) -> Iterator[str]:
     seen: set[str] = set()
     for task in tasks:
         key = task.get("task_key")
@@ -84,9 +87,9 @@ def _tasks(tasks: list[Document]) -> Iterator[str]:
             yield f"Duplicate task key '{key}': task keys must be unique within a job."
         else:
             seen.add(key)
-        kinds = [name for name in task if name.endswith("_task")]
-        if len(kinds) != 1:
-            yield f"Task '{key}' must have exactly one type of task, and has {', '.join(kinds) or 'none'}."
+        types = [field for field in task if field.endswith("_task")]
+        if len(types) != 1:
+            yield f"Task '{key}' must have exactly one type of task, and has {', '.join(types) or 'none'}."
         wheel = task.get("python_wheel_task")
         if wheel is not None and not (wheel.get("package_name") and wheel.get("entry_point")):
             yield f"Task '{key}': python_wheel_task needs package_name and entry_point."
@@ -94,33 +97,33 @@ def _tasks(tasks: list[Document]) -> Iterator[str]:
             yield f"Task '{key}': only one of parameters and named_parameters can be given."
 
 
-def _order(needs: Mapping[str, list[str]]) -> Iterator[str]:
-    for key, needed in needs.items():
-        for each in needed:
-            if each not in needs:
-                yield f"Task '{key}' depends on task '{each}', which is not defined."
-    left = dict(needs)
-    while ready := [key for key, needed in left.items() if not set(needed) & set(left)]:
+def _dependency_problems(upstream_keys: Mapping[str, list[str]]) -> Iterator[str]:
+    for key, upstream in upstream_keys.items():
+        for upstream_key in upstream:
+            if upstream_key not in upstream_keys:
+                yield f"Task '{key}' depends on task '{upstream_key}', which is not defined."
+    remaining = dict(upstream_keys)
+    while ready := [key for key, upstream in remaining.items() if not set(upstream) & set(remaining)]:
         for key in ready:
-            del left[key]
-    if left:
-        yield f"The dependencies of tasks form a cycle: {', '.join(sorted(left))}."
+            del remaining[key]
+    if remaining:
+        yield f"The dependencies of tasks form a cycle: {', '.join(sorted(remaining))}."
 
 
-def _compute(settings: Document, tasks: list[Document]) -> Iterator[str]:
+def _compute_problems(settings: Document, tasks: list[Document]) -> Iterator[str]:
     clusters = [cluster.get("job_cluster_key") for cluster in settings.get("job_clusters") or []]
-    environments = [each.get("environment_key") for each in settings.get("environments") or []]
-    for keys, what in ((clusters, "job_cluster_key"), (environments, "environment_key")):
+    environments = [environment.get("environment_key") for environment in settings.get("environments") or []]
+    for keys, field in ((clusters, "job_cluster_key"), (environments, "environment_key")):
         if len(set(keys)) < len(keys):
-            yield f"Duplicate {what}: {', '.join(map(str, keys))}."
+            yield f"Duplicate {field}: {', '.join(map(str, keys))}."
     for cluster in settings.get("job_clusters") or []:
-        yield from _cluster(cluster.get("new_cluster") or {})
+        yield from _cluster_problems(cluster.get("new_cluster") or {})
     for task in tasks:
-        given = [name for name in COMPUTE if task.get(name)]
+        compute = [field for field in COMPUTE_FIELDS if task.get(field)]
         environment = task.get("environment_key")
-        if len(given) > 1:
-            yield f"Only one of {', '.join(COMPUTE)} can be specified."
-        if not given and environment is None and ("python_wheel_task" in task or "spark_python_task" in task):
+        if len(compute) > 1:
+            yield f"Only one of {', '.join(COMPUTE_FIELDS)} can be specified."
+        if not compute and environment is None and ("python_wheel_task" in task or "spark_python_task" in task):
             yield "One of job_cluster_key, new_cluster, or existing_cluster_id must be specified."
         if task.get("job_cluster_key", None) not in (None, *clusters):
             yield f"Job cluster '{task['job_cluster_key']}' is not defined in field 'job_clusters'."
@@ -128,35 +131,35 @@ def _compute(settings: Document, tasks: list[Document]) -> Iterator[str]:
             yield f"Environment '{environment}' is not defined in field 'environments'."
         if environment is not None and task.get("libraries"):
             yield "Libraries field is not supported for serverless task, please specify libraries in environment."
-        if "new_cluster" in given:
-            yield from _cluster(task["new_cluster"])
+        if "new_cluster" in compute:
+            yield from _cluster_problems(task["new_cluster"])
 
 
-def _cluster(cluster: Document) -> Iterator[str]:
+def _cluster_problems(cluster: Document) -> Iterator[str]:
     if not cluster.get("spark_version"):
         yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.spark_version"
-    if not any(cluster.get(name) for name in ("node_type_id", "instance_pool_id", "policy_id", "is_single_node")):
+    if not any(cluster.get(field) for field in ("node_type_id", "instance_pool_id", "policy_id", "is_single_node")):
         yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.node_type_id"
-    single = cluster.get("is_single_node") or "singleNode" in (cluster.get("spark_conf") or {}).values()
-    if "autoscale" not in cluster and "num_workers" not in cluster and not single:
+    single_node = cluster.get("is_single_node") or "singleNode" in (cluster.get("spark_conf") or {}).values()
+    if "autoscale" not in cluster and "num_workers" not in cluster and not single_node:
         yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.size"
-    if "num_workers" in cluster and int(cluster["num_workers"]) == 0 and not single:
+    if "num_workers" in cluster and int(cluster["num_workers"]) == 0 and not single_node:
         yield "NumWorkers could be 0 only for SingleNode clusters."
 
 
-def _schedule(schedule: Document) -> Iterator[str]:
-    expression, zone = schedule.get("quartz_cron_expression"), schedule.get("timezone_id")
-    if not expression or not zone:
+def _schedule_problems(schedule: Document) -> Iterator[str]:
+    expression, time_zone = schedule.get("quartz_cron_expression"), schedule.get("timezone_id")
+    if not expression or not time_zone:
         yield "A schedule needs quartz_cron_expression and timezone_id."
         return
-    fault = wrong_cron(str(expression))
-    if fault:
-        yield f"Invalid quartz_cron_expression: '{expression}': {fault}."
-    if zone not in available_timezones():
-        yield f"Invalid timezone_id: '{zone}'."
+    problem = cron_error(str(expression))
+    if problem:
+        yield f"Invalid quartz_cron_expression: '{expression}': {problem}."
+    if time_zone not in available_timezones():
+        yield f"Invalid timezone_id: '{time_zone}'."
 
 
-def _continuous(settings: Document, tasks: list[Document]) -> Iterator[str]:
+def _continuous_problems(settings: Document, tasks: list[Document]) -> Iterator[str]:
     for other in ("schedule", "trigger"):
         if settings.get(other) is not None:
             yield f"Only one of continuous and {other} can be specified."

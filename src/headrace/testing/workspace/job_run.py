@@ -1,4 +1,4 @@
-"""One run of a job and its tasks: what is kept of it, and how it is told."""
+"""A run of a job and its tasks: its stored record and its representation in the API."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 
 from headrace.testing.workspace.http_messages import Document
 
-ACTIVE = ("QUEUED", "PENDING", "RUNNING", "TERMINATING")
-ENDED = ("TERMINATED", "SKIPPED", "INTERNAL_ERROR")
-# How an end is told in the `status` object: a code and whose doing it was.
-TERMINATION: Mapping[str, tuple[str, str]] = {
+ACTIVE_STATES = ("QUEUED", "PENDING", "RUNNING", "TERMINATING")
+ENDED_STATES = ("TERMINATED", "SKIPPED", "INTERNAL_ERROR")
+# For each result, the code and the type of `termination_details` in the `status` object.
+TERMINATION_DETAILS: Mapping[str, tuple[str, str]] = {
     "SUCCESS": ("SUCCESS", "SUCCESS"),
     "CANCELED": ("USER_CANCELED", "SUCCESS"),
     "FAILED": ("RUN_EXECUTION_ERROR", "CLIENT_ERROR"),
@@ -22,51 +22,52 @@ TERMINATION: Mapping[str, tuple[str, str]] = {
 }
 
 
-def now() -> int:
-    """Milliseconds, as the platform counts time."""
+def now_ms() -> int:
+    """Return the time in milliseconds, as in the API."""
     return int(time.time() * 1000)
 
 
+# The field names of the following classes are the keys of the JSON files in the workspace's directory.
 @dataclass
-class Progress:
-    """How far something has come: its life-cycle state, and the result once it has ended."""
+class RunState:
+    """The state of a run or a task: its life-cycle state (`phase`), and its result once it has ended."""
 
     run_id: int
     phase: str = "PENDING"
     result: str = ""
     message: str = ""
-    start: int = field(default_factory=now)
+    start: int = field(default_factory=now_ms)
     end: int = 0
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """Whether it has not ended."""
-        return self.phase in ACTIVE
+        return self.phase in ACTIVE_STATES
 
     def finish(self, result: str, message: str = "", phase: str = "TERMINATED") -> None:
-        """It has ended."""
-        self.phase, self.result, self.message, self.end = phase, result, message, now()
+        """Set the result and the end time."""
+        self.phase, self.result, self.message, self.end = phase, result, message, now_ms()
 
-    def told(self) -> Document:
-        """State, status and times."""
+    def state_document(self) -> Document:
+        """Return state, status and times as in the API."""
         state: Document = {"life_cycle_state": self.phase, "state_message": self.message}
-        status: Document = {"state": "TERMINATED" if self.phase in ENDED else self.phase}
+        status: Document = {"state": "TERMINATED" if self.phase in ENDED_STATES else self.phase}
         if self.result:
             state |= {"result_state": self.result, "user_cancelled_or_timedout": self.result == "CANCELED"}
-        if self.phase in ENDED:
-            code, whose = TERMINATION[self.result]
-            status["termination_details"] = {"code": code, "type": whose, "message": self.message}
+        if self.phase in ENDED_STATES:
+            code, termination_type = TERMINATION_DETAILS[self.result]
+            status["termination_details"] = {"code": code, "type": termination_type, "message": self.message}
         if self.phase == "QUEUED":
             reason = "Queued due to reaching maximum concurrent runs of the job."
             state["queue_reason"] = reason
             status["queue_details"] = {"code": "MAX_CONCURRENT_RUNS_REACHED", "message": reason}
-        lasted = {"end_time": self.end, "run_duration": self.end - self.start} if self.end else {}
-        return {"run_id": self.run_id, "state": state, "status": status, "start_time": self.start, **lasted}
+        times = {"end_time": self.end, "run_duration": self.end - self.start} if self.end else {}
+        return {"run_id": self.run_id, "state": state, "status": status, "start_time": self.start, **times}
 
 
 @dataclass
-class TaskRun(Progress):
-    """One task of a run, and what its failure said."""
+class TaskRun(RunState):
+    """One task of a run, with its error and traceback if it failed."""
 
     key: str = ""
     error: str = ""
@@ -74,8 +75,8 @@ class TaskRun(Progress):
 
 
 @dataclass
-class Run(Progress):
-    """One run; `settings` is the job's definition as it was at the start."""
+class Run(RunState):
+    """One run; `settings` is the definition of the job when the run was created."""
 
     job_id: int = 0
     number: int = 1
@@ -87,28 +88,28 @@ class Run(Progress):
     tasks: list[TaskRun] = field(default_factory=list)
 
     @classmethod
-    def read(cls, document: Document) -> Run:
-        """The run as it was written down."""
-        return cls(**{**document, "tasks": [TaskRun(**task) for task in document["tasks"]]})
+    def from_record(cls, record: Document) -> Run:
+        """Return the run of a stored record."""
+        return cls(**{**record, "tasks": [TaskRun(**task) for task in record["tasks"]]})
 
-    def written(self) -> Document:
-        """What is written down of the run."""
+    def to_record(self) -> Document:
+        """Return the record to store."""
         return asdict(self)
 
-    def definition(self, key: str) -> Document:
-        """A task's part of the definition."""
+    def task_definition(self, key: str) -> Document:
+        """Return the definition of a task."""
         tasks: list[Document] = self.settings.get("tasks", [])
         return next(task for task in tasks if task["task_key"] == key)
 
     @property
-    def continuous(self) -> bool:
-        """Whether the job is one that always runs."""
+    def is_continuous(self) -> bool:
+        """Whether this is a run of a continuous job."""
         return "continuous" in self.settings
 
-    def view(self, url: str, *, tasks: bool, only: int | None = None) -> Document:
-        """The run as the API tells it; `only` leaves one task in it."""
-        told = {
-            **self.told(),
+    def api_document(self, url: str, *, tasks: bool, task_run_id: int | None = None) -> Document:
+        """Return the run as in the API, with its tasks if `tasks` is set, or with the one that has `task_run_id`."""
+        document = {
+            **self.state_document(),
             "job_id": self.job_id,
             "job_run_id": self.run_id,
             "original_attempt_run_id": self.run_id,
@@ -121,11 +122,11 @@ class Run(Progress):
             "format": "MULTI_TASK",
         }
         if self.overrides:
-            told["overriding_parameters"] = self.overrides
+            document["overriding_parameters"] = self.overrides
         if tasks:
-            told["tasks"] = [
-                {**self.definition(task.key), **task.told(), "attempt_number": 0}
+            document["tasks"] = [
+                {**self.task_definition(task.key), **task.state_document(), "attempt_number": 0}
                 for task in self.tasks
-                if only in (None, task.run_id)
+                if task_run_id in (None, task.run_id)
             ]
-        return told
+        return document

@@ -1,34 +1,34 @@
-"""Jobs: what /api/2.2/jobs does with their definitions."""
+"""Job definitions: the endpoints of /api/2.2/jobs."""
 
 from __future__ import annotations
 
 import time
 
 from headrace.testing.workspace import job_rules
-from headrace.testing.workspace.dispatcher import Dispatch
-from headrace.testing.workspace.http_messages import Document, Request, invalid, missing, page
+from headrace.testing.workspace.dispatcher import Dispatcher
+from headrace.testing.workspace.http_messages import Document, Request, does_not_exist, invalid_parameter, paginate
 from headrace.testing.workspace.store import Store
 
-# What the platform keeps of a definition; anything else it drops without a word.
+# The platform stores these fields of a definition and silently drops all others.
 FIELDS = """
 budget_policy_id continuous deployment description edit_mode email_notifications environments format git_source health
 job_clusters max_concurrent_runs name notification_settings parameters performance_target queue run_as schedule tags
 tasks timeout_seconds trigger usage_policy_id webhook_notifications
 """
-KEPT = frozenset(FIELDS.split())
-LISTS = ("tasks", "job_clusters", "environments", "parameters")
-TASKS_IN_A_PAGE = 100
+STORED_FIELDS = frozenset(FIELDS.split())
+LIST_FIELDS = ("tasks", "job_clusters", "environments", "parameters")
+TASKS_PER_PAGE = 100
 
 
 class Jobs:
-    """The definitions of jobs; their runs are the dispatch's."""
+    """The definitions of jobs; their runs belong to the dispatcher."""
 
-    def __init__(self, store: Store, dispatch: Dispatch) -> None:
-        self._store, self._dispatch = store, dispatch
+    def __init__(self, store: Store, dispatcher: Dispatcher) -> None:
+        self._store, self._dispatcher = store, dispatcher
 
     def create(self, request: Request) -> Document:
-        """A new job at each call: nothing tells a repeated call from a second job."""
-        settings = _settled(request.given())
+        """Create a job. A repeated call creates another one: the API has no idempotency token for it."""
+        settings = _normalize(request.parameters())
         number = self._store.next_id()
         job = {
             "job_id": number,
@@ -37,101 +37,101 @@ class Jobs:
             "settings": settings,
         }
         self._store.put("jobs", number, job)
-        self._dispatch.keep(number)
+        self._dispatcher.ensure_continuous_run(number)
         return {"job_id": number}
 
     def reset(self, request: Request) -> Document:
-        """Replaces the definition; runs that go on keep the one they were started with."""
-        new = request.given().get("new_settings")
-        if not isinstance(new, dict):
-            raise invalid("Missing required field: new_settings")
+        """Replace the definition of a job; its active runs keep the definition that they started with."""
+        new_settings = request.parameters().get("new_settings")
+        if not isinstance(new_settings, dict):
+            raise invalid_parameter("Missing required field: new_settings")
         with self._store.lock:
             job = self._job(request)
-            settings = _settled(new)
-            if "run_as" in job["settings"]:  # leaving it out does not take it away
+            settings = _normalize(new_settings)
+            if "run_as" in job["settings"]:  # the platform keeps it if the new definition has none
                 settings.setdefault("run_as", job["settings"]["run_as"])
             self._store.put("jobs", job["job_id"], {**job, "settings": settings})
-            self._dispatch.keep(job["job_id"])
+            self._dispatcher.ensure_continuous_run(job["job_id"])
         return {}
 
     def delete(self, request: Request) -> Document:
-        """Deletes the job and ends its runs."""
+        """Delete a job and cancel its runs."""
         with self._store.lock:
             number = self._job(request)["job_id"]
-            self._store.drop("jobs", number)
-            self._store.drop("grants-jobs", number)
-            self._dispatch.end_all(number)
+            self._store.delete("jobs", number)
+            self._store.delete("grants-jobs", number)
+            self._dispatcher.cancel_all(number)
         return {}
 
     def get(self, request: Request) -> Document:
-        """The job, with at most a hundred tasks in an answer."""
+        """Return a job, with at most 100 tasks in a response."""
         job = self._job(request)
-        start = request.number("page_token", 0)
+        start = request.integer("page_token", 0)
         settings = dict(job["settings"])
         tasks = settings.get("tasks", [])
-        more = len(tasks) > start + TASKS_IN_A_PAGE
+        has_more = len(tasks) > start + TASKS_PER_PAGE
         if start:
-            settings |= {name: [] for name in LISTS}
-        settings["tasks"] = tasks[start : start + TASKS_IN_A_PAGE]
+            settings |= {field: [] for field in LIST_FIELDS}
+        settings["tasks"] = tasks[start : start + TASKS_PER_PAGE]
         return {
             **job,
             "settings": settings,
             "run_as_user_name": _run_as(job),
-            **({"next_page_token": str(start + TASKS_IN_A_PAGE), "has_more": True} if more else {}),
+            **({"next_page_token": str(start + TASKS_PER_PAGE), "has_more": True} if has_more else {}),
         }
 
     def list(self, request: Request) -> Document:
-        """Jobs, newest first; those of a name when one is given, whatever its case."""
-        name = request.given().get("name")
-        found = [
+        """Return jobs, newest first; only those with the given name, if any, ignoring case."""
+        name = request.parameters().get("name")
+        matches = [
             job
             for job in self._store.all("jobs")
             if name is None or job["settings"].get("name", "").lower() == str(name).lower()
         ]
-        jobs, more = page(found, request, "job_id", limit=20, most=100)
-        hidden = () if request.flag("expand_tasks") else LISTS
-        told = [
-            {**job, "settings": {key: value for key, value in job["settings"].items() if key not in hidden}}
-            for job in jobs
+        page, next_token = paginate(matches, request, "job_id", default_limit=20, max_limit=100)
+        hidden = () if request.flag("expand_tasks") else LIST_FIELDS
+        jobs = [
+            {**job, "settings": {field: value for field, value in job["settings"].items() if field not in hidden}}
+            for job in page
         ]
         return {
-            **({"jobs": told} if told else {}),
-            "has_more": bool(more),
-            **({"next_page_token": more} if more else {}),
+            **({"jobs": jobs} if jobs else {}),
+            "has_more": bool(next_token),
+            **({"next_page_token": next_token} if next_token else {}),
         }
 
     def _job(self, request: Request) -> Document:
-        number = request.number("job_id")
+        number = request.integer("job_id")
         job = self._store.get("jobs", number)
         if job is None:
-            raise missing(f"Job {number} does not exist.")
+            raise does_not_exist(f"Job {number} does not exist.")
         return job
 
 
-def _settled(given: Document) -> Document:
-    """A definition as the platform tells it back: checked, and with what it fills in."""
-    settings = {key: value for key, value in given.items() if key in KEPT and value is not None}
-    job_rules.check(settings)
+def _normalize(definition: Document) -> Document:
+    """Validate a definition and return it as the platform stores it, with the platform's defaults."""
+    settings = {field: value for field, value in definition.items() if field in STORED_FIELDS and value is not None}
+    job_rules.validate(settings)
     settings.setdefault("name", "Untitled")
     settings |= {"format": "MULTI_TASK"}
-    for key, value in (("email_notifications", {}), ("webhook_notifications", {}), ("timeout_seconds", 0)):
-        settings.setdefault(key, value)
+    for field, default in (("email_notifications", {}), ("webhook_notifications", {}), ("timeout_seconds", 0)):
+        settings.setdefault(field, default)
     settings["max_concurrent_runs"] = int(settings.get("max_concurrent_runs", 1))
-    for key in ("continuous", "schedule"):
-        if key in settings:
-            settings[key] = {"pause_status": "UNPAUSED", **settings[key]}
+    for field in ("continuous", "schedule"):
+        if field in settings:
+            settings[field] = {"pause_status": "UNPAUSED", **settings[field]}
     if "tasks" in settings:
-        settings["tasks"] = [_settled_task(task) for task in settings["tasks"]]
+        settings["tasks"] = [_normalize_task(task) for task in settings["tasks"]]
     return settings
 
 
-def _settled_task(task: Document) -> Document:
-    filled = {"run_if": "ALL_SUCCESS", "timeout_seconds": 0, "email_notifications": {}, **task}
-    if "depends_on" in filled:
-        filled["depends_on"] = sorted(filled["depends_on"], key=lambda each: str(each["task_key"]))
-    return filled
+def _normalize_task(task: Document) -> Document:
+    normalized = {"run_if": "ALL_SUCCESS", "timeout_seconds": 0, "email_notifications": {}, **task}
+    if "depends_on" in normalized:
+        normalized["depends_on"] = sorted(normalized["depends_on"], key=lambda upstream: str(upstream["task_key"]))
+    return normalized
 
 
 def _run_as(job: Document) -> str:
-    chosen = job["settings"].get("run_as") or {}
-    return str(chosen.get("service_principal_name") or chosen.get("user_name") or job["creator_user_name"])
+    identity = job["settings"].get("run_as") or {}
+    return str(identity.get("service_principal_name") or identity.get("user_name") or job["creator_user_name"])

@@ -1,4 +1,4 @@
-"""The workspace as a test or a command has it: started over a directory, stopped with all that it has started."""
+"""The local workspace as tests and the command line use it: a server over a directory, and the runs of its jobs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headrace.errors import SetupError
-from headrace.testing.workspace.dispatcher import Dispatch
+from headrace.testing.workspace.dispatcher import Dispatcher
 from headrace.testing.workspace.faults import Faults
 from headrace.testing.workspace.files_api import WorkspaceFiles
 from headrace.testing.workspace.http_messages import Document, Request
 from headrace.testing.workspace.http_server import Route, Server
 from headrace.testing.workspace.jobs_api import Jobs
 from headrace.testing.workspace.permissions_api import Permissions
-from headrace.testing.workspace.run_tasks import Work
+from headrace.testing.workspace.run_tasks import TaskRunner
 from headrace.testing.workspace.runs_api import Runs
 from headrace.testing.workspace.store import Store
-from headrace.testing.workspace.task_environment import Places
+from headrace.testing.workspace.task_environment import TaskEnvironment
 from headrace.testing.workspace.tokens import Tokens
 from headrace.testing.workspace.volumes_api import Volumes
 
@@ -28,10 +28,12 @@ USER = "me"
 
 
 class LocalWorkspace:
-    """A workspace on loopback for the time of a `with` block.
+    """A workspace on loopback, served inside a `with` block or between `start` and `stop`.
 
-    It accepts `token`, which is random and belongs to the user `me`, and those that `token_for` returns.
+    It accepts `token`, which is random and belongs to the user `me`, and the tokens that `token_for` returns.
     `execute=False` starts no processes: continuous runs stay RUNNING, others succeed at once.
+    `restart_delay` is the number of seconds before a continuous job runs again, `grace` the number of seconds that a
+    cancelled task has to end. `watch` is called with a line for each call.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class LocalWorkspace:
         self.faults = Faults()
         self._tokens = Tokens()
         self.token = self._tokens.issue(USER)
-        self._port, self._execute, self._delay, self._grace = port, execute, restart_delay, grace
+        self._port, self._execute, self._restart_delay, self._grace = port, execute, restart_delay, grace
         self._watch = watch
         self._server: Server | None = None
 
@@ -61,34 +63,42 @@ class LocalWorkspace:
 
     @property
     def url(self) -> str:
-        """Where it is served."""
+        """The URL of the workspace, while it is started."""
         assert self._server is not None, "the workspace is not started"
         return self._server.url
 
     def token_for(self, user: str) -> str:
-        """Return a token with which this user may call; the same one each time, also after a restart."""
+        """Return the access token of a user; it stays the same, even after a restart of this object."""
         return self._tokens.issue(user)
 
     def start(self) -> None:
-        """Serves the directory; what is in it from an earlier time is there again."""
+        """Serve the directory, including the files, jobs and runs that it holds from earlier."""
         self._store = store = Store(self.directory)
-        places = Places(store.directory)
+        environment = TaskEnvironment(store.directory)
         files, volumes = WorkspaceFiles(store), Volumes(store)
-        work = Work(places, execute=self._execute, grace=self._grace)
-        self._dispatch = dispatch = Dispatch(store, work, restart_delay=self._delay)
+        task_runner = TaskRunner(environment, execute=self._execute, grace=self._grace)
+        self._dispatch = dispatcher = Dispatcher(store, task_runner, restart_delay=self._restart_delay)
         try:
-            self._server = Server(self._port, self.faults, self._tokens, files.welcome, self._watch)
+            self._server = Server(self._port, self.faults, self._tokens, files.create_home, self._watch)
         except SetupError:
             store.close()
             raise
-        self._port = self._server.server_address[1]  # the same after a restart
-        jobs, runs = Jobs(store, dispatch), Runs(store, dispatch, places, self.url)
-        self._server.route([*_jobs(jobs, runs), *_files(files, volumes), *_permissions(Permissions(store, files)), ME])
-        dispatch.recover()
+        self._port = self._server.server_address[1]  # a restart uses the same port
+        jobs, runs = Jobs(store, dispatcher), Runs(store, dispatcher, environment, self.url)
+        permissions = Permissions(store, files)
+        self._server.set_routes(
+            [
+                *_job_routes(jobs, runs),
+                *_file_routes(files, volumes),
+                *_permission_routes(permissions),
+                CURRENT_USER_ROUTE,
+            ]
+        )
+        dispatcher.recover()
         self._server.start()
 
     def stop(self) -> None:
-        """Ends the service and all runs, and waits for their processes."""
+        """Stop serving, end all runs, and wait for their processes."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -96,7 +106,7 @@ class LocalWorkspace:
             self._store.close()
 
     def client(self, user: str = USER, *, retry_timeout_seconds: int = 1) -> WorkspaceClient:
-        """The official client, which gives up after seconds and not after minutes."""
+        """Return the official client for a user, with timeouts of seconds instead of minutes."""
         from databricks.sdk import WorkspaceClient
         from databricks.sdk.core import Config
 
@@ -110,8 +120,8 @@ class LocalWorkspace:
         return WorkspaceClient(config=config)
 
 
-def _jobs(jobs: Jobs, runs: Runs) -> Iterator[Route]:
-    table = {
+def _job_routes(jobs: Jobs, runs: Runs) -> Iterator[Route]:
+    endpoints = {
         "POST create": jobs.create,
         "POST reset": jobs.reset,
         "POST delete": jobs.delete,
@@ -122,14 +132,14 @@ def _jobs(jobs: Jobs, runs: Runs) -> Iterator[Route]:
         "GET runs/list": runs.list,
         "POST runs/cancel": runs.cancel,
         "POST runs/cancel-all": runs.cancel_all,
-        "GET runs/get-output": runs.output,
+        "GET runs/get-output": runs.get_output,
     }
-    for name, handle in table.items():
-        method, path = name.split()
-        yield method, rf"/api/2\.[12]/jobs/{path}", handle
+    for call, endpoint in endpoints.items():
+        method, path = call.split()
+        yield method, rf"/api/2\.[12]/jobs/{path}", endpoint
 
 
-def _files(files: WorkspaceFiles, volumes: Volumes) -> Iterator[Route]:
+def _file_routes(files: WorkspaceFiles, volumes: Volumes) -> Iterator[Route]:
     workspace, fs = "/api/2.0/workspace", "/api/2.0/fs"
     yield "POST", f"{workspace}/mkdirs", files.mkdirs
     yield "GET", f"{workspace}/get-status", files.get_status
@@ -140,22 +150,24 @@ def _files(files: WorkspaceFiles, volumes: Volumes) -> Iterator[Route]:
     yield "POST", "/api/2.0/workspace-files/import-file/(.+)", files.import_file
     yield "PUT", f"{fs}/files/(.+)", volumes.upload
     yield "DELETE", f"{fs}/files/(.+)", volumes.delete
-    yield "PUT", f"{fs}/directories/(.+)", volumes.make_directory
+    yield "PUT", f"{fs}/directories/(.+)", volumes.create_directory
     yield "DELETE", f"{fs}/directories/(.+)", volumes.delete_directory
     for method in ("GET", "HEAD"):
         yield method, f"{fs}/files/(.+)", volumes.download
         yield method, f"{fs}/directories/(.+)", volumes.list_directory
 
 
-def _permissions(permissions: Permissions) -> Iterator[Route]:
-    for method, handle in (("GET", permissions.get), ("PUT", permissions.replace), ("PATCH", permissions.add)):
-        yield method, "/api/2.0/permissions/(jobs|directories)/([^/]+)", handle
+def _permission_routes(permissions: Permissions) -> Iterator[Route]:
+    path = "/api/2.0/permissions/(jobs|directories)/([^/]+)"
+    yield "GET", path, permissions.get
+    yield "PUT", path, permissions.replace
+    yield "PATCH", path, permissions.update
 
 
-def _me(request: Request) -> Document:
+def _current_user(request: Request) -> Document:
     name = request.user
     emails = [{"type": "work", "value": name, "primary": True}]
     return {"id": "1", "userName": name, "displayName": name.split("@")[0], "active": True, "emails": emails}
 
 
-ME: Route = ("GET", "/api/2.0/preview/scim/v2/Me", _me)
+CURRENT_USER_ROUTE: Route = ("GET", "/api/2.0/preview/scim/v2/Me", _current_user)

@@ -1,4 +1,4 @@
-"""The tasks of a run in their order: which may start, what becomes of those that may not, and an end before the end."""
+"""Execution of a run's tasks: dependencies, `run_if`, failures and cancellation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import yaml
 
 from headrace.testing.workspace.http_messages import ApiError
 from headrace.testing.workspace.job_run import Run, TaskRun
-from headrace.testing.workspace.task_environment import Places
-from headrace.testing.workspace.task_process import FAILED, Child
+from headrace.testing.workspace.task_environment import TaskEnvironment
+from headrace.testing.workspace.task_process import WORKLOAD_FAILED, TaskProcess
 
-LOOK = 0.05  # seconds between two looks at a child
+POLL_INTERVAL_S = 0.05
 RUN_IF: Mapping[str, Callable[[set[str]], bool]] = {
     "ALL_SUCCESS": lambda results: results <= {"SUCCESS"},
     "ALL_DONE": lambda results: True,
@@ -25,82 +25,85 @@ RUN_IF: Mapping[str, Callable[[set[str]], bool]] = {
 }
 
 
-class Work:
-    """Carries out a run's tasks, or only says so."""
+class TaskRunner:
+    """Executes the tasks of a run in child processes, or only simulates them.
 
-    def __init__(self, places: Places, *, execute: bool, grace: float) -> None:
-        self._places, self._execute, self._grace = places, execute, grace
+    `grace` is the number of seconds between SIGTERM and SIGKILL for a task that is cancelled.
+    """
 
-    def __call__(self, run: Run, event: threading.Event, keep: Callable[[], None]) -> None:
-        """Returns when all tasks have ended, or when they were ended because the event was set."""
+    def __init__(self, environment: TaskEnvironment, *, execute: bool, grace: float) -> None:
+        self._environment, self._execute, self._grace = environment, execute, grace
+
+    def __call__(self, run: Run, stop: threading.Event, save: Callable[[], None]) -> None:
+        """Execute the tasks until all have ended, or cancel them once `stop` is set; call `save` after each change."""
         if not self._execute:
-            _pretend(run, event, keep)
+            _simulate(run, stop, save)
             return
-        going: dict[str, Child] = {}
-        while any(task.active for task in run.tasks):
-            if event.is_set():
-                self._end(run, going)
+        processes: dict[str, TaskProcess] = {}
+        while any(task.is_active for task in run.tasks):
+            if stop.is_set():
+                self._cancel(run, processes)
                 return
             for task in run.tasks:
-                if task.key in going and going[task.key].ended():
-                    _judge(task, going.pop(task.key))
-                    keep()
-                elif task.phase == "PENDING" and _may_start(run, task):
-                    self._start(run, task, going)
-                    keep()
-            event.wait(LOOK)
+                if task.key in processes and processes[task.key].has_ended():
+                    _finish(task, processes.pop(task.key))
+                    save()
+                elif task.phase == "PENDING" and _is_ready(run, task):
+                    self._start(run, task, processes)
+                    save()
+            stop.wait(POLL_INTERVAL_S)
 
-    def _start(self, run: Run, task: TaskRun, going: dict[str, Child]) -> None:
-        if "python_wheel_task" not in run.definition(task.key):
-            _fail(task, "Only a python_wheel_task is carried out here")
+    def _start(self, run: Run, task: TaskRun, processes: dict[str, TaskProcess]) -> None:
+        if "python_wheel_task" not in run.task_definition(task.key):
+            _fail(task, "The local workspace supports only python_wheel_task")
             return
         try:
-            going[task.key] = Child(run, task.key, task.run_id, self._places)
+            processes[task.key] = TaskProcess(run, task.key, task.run_id, self._environment)
             task.phase = "RUNNING"
         except (OSError, zipfile.BadZipFile, yaml.YAMLError, ApiError) as error:
             _fail(task, f"Library installation failed: {error}")
 
-    def _end(self, run: Run, going: dict[str, Child]) -> None:
-        for child in going.values():
-            child.terminate()
-        limit = time.monotonic() + self._grace
-        while not all(child.ended() for child in going.values()) and time.monotonic() < limit:
-            time.sleep(LOOK)
-        for child in going.values():
-            child.kill()
+    def _cancel(self, run: Run, processes: dict[str, TaskProcess]) -> None:
+        for process in processes.values():
+            process.terminate()
+        deadline = time.monotonic() + self._grace
+        while not all(process.has_ended() for process in processes.values()) and time.monotonic() < deadline:
+            time.sleep(POLL_INTERVAL_S)
+        for process in processes.values():
+            process.kill()
         for task in run.tasks:
-            if task.active:
+            if task.is_active:
                 task.finish("CANCELED", "Run cancelled.")
 
 
-def _pretend(run: Run, event: threading.Event, keep: Callable[[], None]) -> None:
-    """No child is started: a continuous run goes on until its end is asked for, any other is a success."""
+def _simulate(run: Run, stop: threading.Event, save: Callable[[], None]) -> None:
+    """Start no processes: a continuous run is active until it is stopped; all other runs succeed at once."""
     for task in run.tasks:
         task.phase = "RUNNING"
-    keep()
-    if run.continuous:
-        event.wait()
+    save()
+    if run.is_continuous:
+        stop.wait()
     for task in run.tasks:
-        task.finish("CANCELED" if run.continuous else "SUCCESS")
+        task.finish("CANCELED" if run.is_continuous else "SUCCESS")
 
 
-def _may_start(run: Run, task: TaskRun) -> bool:
-    """Whether all that the task depends on has ended well; ends the task when it has not."""
-    definition = run.definition(task.key)
-    needed = {each["task_key"] for each in definition.get("depends_on") or []}
-    before = [other for other in run.tasks if other.key in needed]
-    if any(other.active for other in before):
+def _is_ready(run: Run, task: TaskRun) -> bool:
+    """Return whether a task can start; end it if the results of its upstream tasks rule that out."""
+    definition = run.task_definition(task.key)
+    upstream_keys = {dependency["task_key"] for dependency in definition.get("depends_on") or []}
+    upstream = [other for other in run.tasks if other.key in upstream_keys]
+    if any(other.is_active for other in upstream):
         return False
-    results = {other.result for other in before}
-    if not before or RUN_IF[definition["run_if"]](results):
+    results = {other.result for other in upstream}
+    if not upstream or RUN_IF[definition["run_if"]](results):
         return True
     failed = results & {"FAILED", "UPSTREAM_FAILED"}
     task.finish("UPSTREAM_FAILED" if failed else "EXCLUDED", "An upstream task did not succeed.")
     return False
 
 
-def _judge(task: TaskRun, child: Child) -> None:
-    failure = child.failure()
+def _finish(task: TaskRun, process: TaskProcess) -> None:
+    failure = process.failure()
     if failure is None:
         task.finish("SUCCESS")
     else:
@@ -109,4 +112,4 @@ def _judge(task: TaskRun, child: Child) -> None:
 
 def _fail(task: TaskRun, error: str, trace: str = "") -> None:
     task.error, task.trace = error, trace
-    task.finish("FAILED", FAILED)
+    task.finish("FAILED", WORKLOAD_FAILED)

@@ -1,99 +1,107 @@
-"""Runs as clients ask for them: what /api/2.2/jobs/run-now and /api/2.2/jobs/runs do."""
+"""Runs: the endpoints of /api/2.2/jobs/run-now and /api/2.2/jobs/runs."""
 
 from __future__ import annotations
 
-from headrace.testing.workspace.dispatcher import Dispatch
-from headrace.testing.workspace.http_messages import ApiError, Document, Request, invalid, missing, page
+from headrace.testing.workspace.dispatcher import Dispatcher
+from headrace.testing.workspace.http_messages import (
+    ApiError,
+    Document,
+    Request,
+    does_not_exist,
+    invalid_parameter,
+    paginate,
+)
 from headrace.testing.workspace.job_run import Run
 from headrace.testing.workspace.store import Store
-from headrace.testing.workspace.task_environment import Places
+from headrace.testing.workspace.task_environment import TaskEnvironment
 
-OVERRIDES = ("python_named_params", "python_params", "job_parameters")
-LOG_LIMIT = 5 * 2**20
+OVERRIDE_FIELDS = ("python_named_params", "python_params", "job_parameters")
+LOG_LIMIT = 5 * 2**20  # bytes
 
 
 class Runs:
-    """Starts, tells and ends runs."""
+    """Starts, describes and cancels runs."""
 
-    def __init__(self, store: Store, dispatch: Dispatch, places: Places, url: str) -> None:
-        self._store, self._dispatch, self._places, self._url = store, dispatch, places, url
+    def __init__(self, store: Store, dispatcher: Dispatcher, environment: TaskEnvironment, url: str) -> None:
+        self._store, self._dispatcher, self._environment, self._url = store, dispatcher, environment, url
 
     def run_now(self, request: Request) -> Document:
-        """A new run, or the one that this idempotency token has started before."""
-        number = request.number("job_id")
-        token = str(request.given().get("idempotency_token") or "")
+        """Start a run, or return the run that an earlier call with this idempotency token started."""
+        number = request.integer("job_id")
+        token = str(request.parameters().get("idempotency_token") or "")
         with self._store.lock:
             job = self._store.get("jobs", number)
             if job is None:
-                raise missing(f"Job {number} does not exist.")
-            before = next((run for run in self._dispatch.of(number) if token and run.token == token), None)
-            if before is not None:
-                return {"run_id": before.run_id, "number_in_job": before.number}
+                raise does_not_exist(f"Job {number} does not exist.")
+            existing = next((run for run in self._dispatcher.runs(number) if token and run.token == token), None)
+            if existing is not None:
+                return {"run_id": existing.run_id, "number_in_job": existing.number}
             if job["settings"].get("continuous", {}).get("pause_status") == "UNPAUSED":
                 raise ApiError(400, "INVALID_STATE", f"Job {number} is continuous and not paused: it runs by itself.")
-            overrides = {name: value for name in OVERRIDES if (value := request.given().get(name))}
-            run = self._dispatch.submit(job, user=request.user, token=token, overrides=overrides)
+            overrides = {field: value for field in OVERRIDE_FIELDS if (value := request.parameters().get(field))}
+            run = self._dispatcher.submit(job, user=request.user, token=token, overrides=overrides)
         return {"run_id": run.run_id, "number_in_job": run.number}
 
     def get(self, request: Request) -> Document:
-        """A run with its tasks; for a task's run, with that task alone."""
-        run, task = self._found(request)
-        return run.view(self._url, tasks=True, only=task)
+        """Return a run with its tasks; for the run id of a task, only that task."""
+        run, task_run_id = self._find(request)
+        return run.api_document(self._url, tasks=True, task_run_id=task_run_id)
 
     def list(self, request: Request) -> Document:
-        """Runs, newest first."""
-        job = request.number("job_id", 0)
-        active, completed = request.flag("active_only"), request.flag("completed_only")
-        if active and completed:
-            raise invalid("Only one of active_only and completed_only can be true.")
-        found = [
-            run.view(self._url, tasks=request.flag("expand_tasks"))
-            for run in self._dispatch.of(job or None)
-            if not (active and not run.active) and not (completed and run.active)
+        """Return runs, newest first."""
+        job_id = request.integer("job_id", 0)
+        active_only, completed_only = request.flag("active_only"), request.flag("completed_only")
+        if active_only and completed_only:
+            raise invalid_parameter("Only one of active_only and completed_only can be true.")
+        matches = [
+            run.api_document(self._url, tasks=request.flag("expand_tasks"))
+            for run in self._dispatcher.runs(job_id or None)
+            if not (active_only and not run.is_active) and not (completed_only and run.is_active)
         ]
-        runs, more = page(found, request, "run_id", limit=20, most=25)
+        runs, next_token = paginate(matches, request, "run_id", default_limit=20, max_limit=25)
         return {
             **({"runs": runs} if runs else {}),
-            "has_more": bool(more),
-            **({"next_page_token": more} if more else {}),
+            "has_more": bool(next_token),
+            **({"next_page_token": next_token} if next_token else {}),
         }
 
     def cancel(self, request: Request) -> Document:
-        """Asks a run to end; nothing when it has ended."""
-        run, _ = self._found(request)
-        self._dispatch.cancel(run.run_id)
+        """Cancel a run, unless it has ended."""
+        run, _ = self._find(request)
+        self._dispatcher.cancel(run.run_id)
         return {}
 
     def cancel_all(self, request: Request) -> Document:
-        """Asks all runs of a job to end."""
-        self._dispatch.end_all(request.number("job_id"))
+        """Cancel all runs of a job."""
+        self._dispatcher.cancel_all(request.integer("job_id"))
         return {}
 
-    def output(self, request: Request) -> Document:
-        """What a task has printed, and how it failed."""
-        run, number = self._found(request)
-        if number is None and len(run.tasks) != 1:
-            raise invalid(
+    def get_output(self, request: Request) -> Document:
+        """Return the output of a task, and its error if it failed."""
+        run, task_run_id = self._find(request)
+        if task_run_id is None and len(run.tasks) != 1:
+            raise invalid_parameter(
                 "Retrieving the output of runs with multiple tasks is not supported. "
                 "Please retrieve the output of each individual task run instead."
             )
-        task = next(each for each in run.tasks if number in (None, each.run_id))
-        log = self._places.log(task.run_id)
-        printed = log.read_bytes() if log.exists() else b""
-        told: Document = {
-            "metadata": run.view(self._url, tasks=True, only=task.run_id),
-            "logs": printed[-LOG_LIMIT:].decode(errors="replace"),
-            "logs_truncated": len(printed) > LOG_LIMIT,
+        task = next(task for task in run.tasks if task_run_id in (None, task.run_id))
+        log = self._environment.log_file(task.run_id)
+        output = log.read_bytes() if log.exists() else b""
+        document: Document = {
+            "metadata": run.api_document(self._url, tasks=True, task_run_id=task.run_id),
+            "logs": output[-LOG_LIMIT:].decode(errors="replace"),
+            "logs_truncated": len(output) > LOG_LIMIT,
         }
         if task.error:
-            told |= {"error": task.error, "error_trace": task.trace}
-        return told
+            document |= {"error": task.error, "error_trace": task.trace}
+        return document
 
-    def _found(self, request: Request) -> tuple[Run, int | None]:
-        number = request.number("run_id")
-        for run in self._dispatch.of():
+    def _find(self, request: Request) -> tuple[Run, int | None]:
+        """Return the requested run; for the run id of a task, the run of that task and this id."""
+        number = request.integer("run_id")
+        for run in self._dispatcher.runs():
             if run.run_id == number:
                 return run, None
             if any(task.run_id == number for task in run.tasks):
                 return run, number
-        raise missing(f"Run {number} does not exist.")
+        raise does_not_exist(f"Run {number} does not exist.")

@@ -1,4 +1,4 @@
-"""The workspace's memory: one small JSON file for each thing, in a directory that a restart reads again."""
+"""The workspace's storage: one small JSON file per document, in a directory that is loaded again after a restart."""
 
 from __future__ import annotations
 
@@ -16,74 +16,74 @@ from headrace.errors import SetupError
 from headrace.testing.workspace.http_messages import Document
 
 FIRST_ID = 1000
-PART = ".part"  # how the names of files end that are being written
+PARTIAL_SUFFIX = ".part"  # of files that are being written
 
 
 class Store:
-    """Documents by kind and id; who changes more than one of them holds `lock` meanwhile."""
+    """Documents by kind and id. Hold `lock` while changing more than one of them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
         self.lock = threading.RLock()
         self._state = self.directory / "state"
         self._state.mkdir(parents=True, exist_ok=True)
-        self._held = self._hold()
+        self._lock_file = self._lock_directory()
         self._documents: dict[str, dict[int, Document]] = {}
         for file in self._state.glob("*/*.json"):
             self._documents.setdefault(file.parent.name, {})[int(file.stem)] = json.loads(file.read_bytes())
         counter = self._state / "last_id"
-        self._last = int(counter.read_text()) if counter.exists() else FIRST_ID
+        self._last_id = int(counter.read_text()) if counter.exists() else FIRST_ID
 
     def close(self) -> None:
-        """Lets another server have the directory."""
-        self._held.close()
+        """Unlock the directory, so that another server can use it."""
+        self._lock_file.close()
 
     def next_id(self) -> int:
-        """A number that nothing in this workspace has had."""
+        """Return an id that has never been used in this workspace."""
         with self.lock:
-            self._last += 1
-            write(self._state / "last_id", str(self._last).encode())
-            return self._last
+            self._last_id += 1
+            write_file(self._state / "last_id", str(self._last_id).encode())
+            return self._last_id
 
     def get(self, kind: str, key: int) -> Document | None:
-        """One document; it is not to be changed."""
+        """Return one document, which callers must not change."""
         return self._documents.get(kind, {}).get(key)
 
     def all(self, kind: str) -> list[Document]:
-        """All documents of a kind."""
+        """Return all documents of a kind."""
         with self.lock:
             return list(self._documents.get(kind, {}).values())
 
     def put(self, kind: str, key: int, document: Document) -> None:
-        """Keeps a document, in place of the one before."""
+        """Create or replace a document."""
         with self.lock:
-            write(self._state / kind / f"{key}.json", json.dumps(document).encode())
+            write_file(self._state / kind / f"{key}.json", json.dumps(document).encode())
             self._documents.setdefault(kind, {})[key] = document
 
-    def drop(self, kind: str, key: int) -> None:
-        """Forgets a document, if it is there."""
+    def delete(self, kind: str, key: int) -> None:
+        """Delete a document if it exists."""
         with self.lock:
             (self._state / kind / f"{key}.json").unlink(missing_ok=True)
             self._documents.get(kind, {}).pop(key, None)
 
-    def _hold(self) -> IO[bytes]:
-        held = (self._state / "lock").open("ab")
+    def _lock_directory(self) -> IO[bytes]:
+        lock_file = (self._state / "lock").open("ab")
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            held.close()
+            lock_file.close()
             raise SetupError(
-                "another process serves this workspace",
+                "another process is serving this workspace directory",
                 where=str(self.directory),
-                fix="end it, or choose another directory",
+                fix="stop that process, or choose another directory",
             ) from error
-        return held
+        return lock_file
 
 
-def write(path: Path, content: bytes, *, overwrite: bool = True) -> None:
-    """Writes a file as a whole or not at all; FileExistsError when it is there and must not be replaced."""
+def write_file(path: Path, content: bytes, *, overwrite: bool = True) -> None:
+    """Write a file atomically; raise FileExistsError if it exists and `overwrite` is false."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _beside(path) as temporary:
+    with _temporary_file(path) as temporary:
         temporary.write_bytes(content)
         if overwrite:
             temporary.replace(path)
@@ -92,9 +92,9 @@ def write(path: Path, content: bytes, *, overwrite: bool = True) -> None:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """A temporary file in the same directory, gone afterwards; lists leave it out."""
-    handle, name = tempfile.mkstemp(prefix=".", suffix=PART, dir=path.parent)
+def _temporary_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary file in the same directory and delete it afterwards; `list_entries` leaves it out."""
+    handle, name = tempfile.mkstemp(prefix=".", suffix=PARTIAL_SUFFIX, dir=path.parent)
     os.close(handle)
     try:
         yield Path(name)
@@ -102,6 +102,6 @@ def _beside(path: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def parts(directory: Path) -> Iterator[Path]:
-    """What lies in a directory, without what is being written."""
-    return (path for path in sorted(directory.iterdir()) if not path.name.endswith(PART))
+def list_entries(directory: Path) -> Iterator[Path]:
+    """Return the entries of a directory in order, without files that are being written."""
+    return (path for path in sorted(directory.iterdir()) if not path.name.endswith(PARTIAL_SUFFIX))

@@ -1,4 +1,4 @@
-"""What a task finds on this machine: its wheels unpacked, its bundle's configuration moved to the store's places."""
+"""The local environment of a task: its directory, its wheels, and the platform's paths as local paths."""
 
 from __future__ import annotations
 
@@ -13,63 +13,69 @@ import yaml
 from headrace.testing.workspace.http_messages import Document
 from headrace.testing.workspace.workspace_paths import local_path
 
-CONF = "conf"  # the parameter that names a bundle, and the directory in it that holds the configuration
+CONF = "conf"  # the parameter that names a bundle, and the bundle's directory with the configuration
 
 
-class Places:
-    """The directory of each task's run in the store, and the way of the platform's paths into the store."""
+class TaskEnvironment:
+    """Prepares what tasks need, in the directory of the workspace."""
 
     def __init__(self, store: Path) -> None:
         self._store = store
 
-    def of(self, run_id: int) -> Path:
-        """The directory of a task's run."""
+    def run_directory(self, run_id: int) -> Path:
+        """Return the directory of a task's run."""
         return self._store / "runs" / str(run_id)
 
-    def log(self, run_id: int) -> Path:
-        """What a task has printed."""
-        return self.of(run_id) / "output.txt"
+    def log_file(self, run_id: int) -> Path:
+        """Return the file with the output of a task's run."""
+        return self.run_directory(run_id) / "output.txt"
 
-    def install(self, libraries: Iterable[str], site: Path) -> None:
-        """Unpacks wheels of the workspace or of a volume, one over the other."""
+    def install_wheels(self, libraries: Iterable[str], site: Path) -> None:
+        """Unpack wheels from the workspace or from volumes; later wheels overwrite files of earlier ones."""
         site.mkdir(parents=True)
         for library in libraries:
             with zipfile.ZipFile(local_path(library, self._store)) as wheel:
                 wheel.extractall(site)
 
-    def parameters(self, given: Mapping[str, str], directory: Path) -> dict[str, str]:
-        """A task's parameters with paths of this machine; the configuration that `conf` names is moved."""
-        moved = {name: local_path(str(value), self._store) for name, value in given.items()}
-        if CONF in given:
-            moved[CONF] = str(self._move_bundle(Path(moved[CONF]), directory / "bundle"))
-        return moved
+    def local_parameters(self, parameters: Mapping[str, str], directory: Path) -> dict[str, str]:
+        """Return named parameters with local paths.
 
-    def texts(self, given: Iterable[str]) -> list[str]:
-        """Parameters without names, with paths of this machine."""
-        return [local_path(str(text), self._store) for text in given]
+        If there is a parameter `conf`, copy its bundle into `directory` and name the copy instead.
+        """
+        translated = {name: local_path(str(value), self._store) for name, value in parameters.items()}
+        if CONF in parameters:
+            translated[CONF] = str(self._copy_bundle(Path(translated[CONF]), directory / "bundle"))
+        return translated
 
-    def _move_bundle(self, given: Path, to: Path) -> Path:
-        """Copies the bundle around a directory, with each environment's places in the store."""
-        root = next((each for each in (given, given.parent) if (each / CONF / "pipelines").is_dir()), None)
+    def local_arguments(self, arguments: Iterable[str]) -> list[str]:
+        """Return positional parameters with local paths."""
+        return [local_path(str(argument), self._store) for argument in arguments]
+
+    def _copy_bundle(self, conf: Path, target: Path) -> Path:
+        """Copy the bundle of a configuration directory, with local paths in its environments; return the copy."""
+        root = next((path for path in (conf, conf.parent) if (path / CONF / "pipelines").is_dir()), None)
         if root is None:
-            return given
-        shutil.copytree(root, to, ignore=shutil.ignore_patterns("*.whl"))
-        for file in (to / CONF).glob("*.yml"):
+            return conf
+        shutil.copytree(root, target, ignore=shutil.ignore_patterns("*.whl"))
+        for file in (target / CONF).glob("*.yml"):
             environment = yaml.safe_load(file.read_text(encoding="utf-8"))
             if isinstance(environment, dict):
-                file.write_text(yaml.safe_dump(self._moved(environment), sort_keys=False), encoding="utf-8")
-        return to
+                translated = self._local_environment(environment)
+                file.write_text(yaml.safe_dump(translated, sort_keys=False), encoding="utf-8")
+        return target
 
-    def _moved(self, environment: Document) -> Document:
-        moved: Document = self._texts(environment)
-        tables = moved.get("tables")
+    def _local_environment(self, environment: Document) -> Document:
+        translated: Document = self._local_values(environment)
+        tables = translated.get("tables")
         if isinstance(tables, dict) and {"catalog", "schema"} <= set(tables):
-            moved["tables"] = {"root": str(self._store / "tables" / str(tables["catalog"]) / str(tables["schema"]))}
-        return moved
+            translated["tables"] = {
+                "root": str(self._store / "tables" / str(tables["catalog"]) / str(tables["schema"]))
+            }
+        return translated
 
-    def _texts(self, value: Any) -> Any:
+    def _local_values(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._texts(part) for key, part in value.items()}
+            return {key: self._local_values(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._texts(part) for part in value]
+            return [self._local_values(item) for item in value]
         return local_path(value, self._store) if isinstance(value, str) else value

@@ -1,6 +1,7 @@
-"""The child process of a task: a session, then the wheel's entry point; started as a file, with the wheels in front.
+"""The child process of a task: create a Spark session, then call the wheel's entry point.
 
-Nothing of Headrace is imported but from the uploaded wheels: theirs is the code that is tried.
+It is started as a script with the uploaded wheels first on the path, and imports Headrace only from these wheels,
+because their code is under test.
 """
 
 from __future__ import annotations
@@ -18,37 +19,37 @@ from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
 
-GRACE = 10.0  # seconds to end in, when the workspace is gone
+GRACE_S = 10.0  # to end after SIGTERM, once the workspace has died
 
 
-def main(order: Path) -> None:
-    """Carries out the order, and leaves a result beside it."""
-    threading.Thread(target=_end_with_the_workspace, daemon=True).start()
-    given = json.loads(order.read_text())
+def main(task_file: Path) -> None:
+    """Run the task that the file describes, and write its result."""
+    threading.Thread(target=_exit_with_workspace, daemon=True).start()
+    task = json.loads(task_file.read_text())
     error, trace = "", ""
     spark: Any = None
     try:
-        if Path(given["site"], "headrace").is_dir():
-            spark = _session(Path(given["directory"]))
-        function = find(given["package"], given["entry_point"], given["site"])
-        sys.argv = ["job", *given["arguments"]]
+        if Path(task["site"], "headrace").is_dir():
+            spark = _open_session(Path(task["directory"]))
+        function = load_entry_point(task["package"], task["entry_point"], task["site"])
+        sys.argv = ["job", *task["arguments"]]
         function()
-    except BaseException as raised:  # an exit that is not a return is a failure, SystemExit(0) too
+    except BaseException as raised:  # any exit other than a return is a failure, even SystemExit(0)
         error, trace = f"{type(raised).__name__}: {raised}", traceback.format_exc()
         print(trace, file=sys.stderr)
     finally:
-        Path(given["result"]).write_text(json.dumps({"error": error, "trace": trace}))
+        Path(task["result"]).write_text(json.dumps({"error": error, "trace": trace}))
     if spark is not None:
         importlib.import_module("headrace.spark.session").close_session(spark)
 
 
-def find(package: str, name: str, site: str) -> Callable[[], object]:
-    """The entry point of that name in the package's metadata, in any group; else the package's own attribute."""
+def load_entry_point(package: str, name: str, site: str) -> Callable[[], object]:
+    """Load the entry point with this name from any group of the package's metadata, or the package's own function."""
     for distribution in Distribution.discover(name=package, path=[site]):
-        for point in distribution.entry_points:
-            if point.name == name:
-                found: Callable[[], object] = point.load()
-                return found
+        for entry_point in distribution.entry_points:
+            if entry_point.name == name:
+                loaded: Callable[[], object] = entry_point.load()
+                return loaded
     module = importlib.import_module(package.replace("-", "_"))
     if not hasattr(module, name):
         raise AttributeError(f"package {package!r} has neither an entry point nor a function {name!r}")
@@ -56,18 +57,19 @@ def find(package: str, name: str, site: str) -> Callable[[], object]:
     return function
 
 
-def _session(directory: Path) -> Any:
-    """What a cluster brings along: a session that is there before the entry point is called."""
+def _open_session(directory: Path) -> Any:
+    """Open a Spark session, which on a cluster exists before the entry point is called."""
     models = importlib.import_module("headrace.config.models")
     session = importlib.import_module("headrace.spark.session")
     return session.open_session(models.LocalEngine(kind="local", memory="1g"), name="job", directory=directory)
 
 
-def _end_with_the_workspace() -> None:
-    while os.read(0, 1):  # not sys.stdin, whose lock a daemon thread must not hold at exit
+def _exit_with_workspace() -> None:
+    """Kill this process group when stdin is closed, that is, when the workspace has died."""
+    while os.read(0, 1):  # not sys.stdin: a daemon thread must not hold its lock at exit
         pass
     os.killpg(0, signal.SIGTERM)
-    time.sleep(GRACE)
+    time.sleep(GRACE_S)
     os.killpg(0, signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""A task at work: a child process that runs the uploaded wheel's entry point."""
+"""The process of a task: runs the entry point of the uploaded wheel."""
 
 from __future__ import annotations
 
@@ -12,68 +12,69 @@ from pathlib import Path
 
 from headrace.testing.workspace.http_messages import Document
 from headrace.testing.workspace.job_run import Run
-from headrace.testing.workspace.task_environment import Places
+from headrace.testing.workspace.task_environment import TaskEnvironment
 
-CHILD = Path(__file__).with_name("task.py")
-FAILED = "Workload failed, see run output for details"
+TASK_MAIN = Path(__file__).with_name("task_main.py")
+WORKLOAD_FAILED = "Workload failed, see run output for details"
 
 
-class Child:
-    """The process of one task, from its start to its end; whoever serves the workspace and dies takes it along."""
+class TaskProcess:
+    """The child process of one task; it also ends when the workspace's own process dies."""
 
-    def __init__(self, run: Run, key: str, run_id: int, places: Places) -> None:
-        definition = run.definition(key)
-        self._gone = False
-        directory = places.of(run_id)
+    def __init__(self, run: Run, key: str, run_id: int, environment: TaskEnvironment) -> None:
+        definition = run.task_definition(key)
+        self._has_ended = False
+        directory = environment.run_directory(run_id)
         site = directory / "site"
-        places.install(_wheels(run, definition), site)
-        self._result = directory / "result.json"
-        order = directory / "task.json"
-        wheel: Document = definition["python_wheel_task"]
-        named = {**(wheel.get("named_parameters") or {}), **run.overrides.get("python_named_params", {})}
-        listed = run.overrides.get("python_params") or wheel.get("parameters") or []
-        order.write_text(
+        environment.install_wheels(_wheels(run, definition), site)
+        self._result_file = directory / "result.json"
+        task_file = directory / "task.json"
+        wheel_task: Document = definition["python_wheel_task"]
+        named = {**(wheel_task.get("named_parameters") or {}), **run.overrides.get("python_named_params", {})}
+        positional = run.overrides.get("python_params") or wheel_task.get("parameters") or []
+        parameters = environment.local_parameters(named, directory)
+        task_file.write_text(
             json.dumps(
                 {
-                    "package": wheel["package_name"],
-                    "entry_point": wheel["entry_point"],
+                    "package": wheel_task["package_name"],
+                    "entry_point": wheel_task["entry_point"],
                     "arguments": [
-                        *(f"--{name}={value}" for name, value in places.parameters(named, directory).items()),
-                        *places.texts(listed),
+                        *(f"--{name}={value}" for name, value in parameters.items()),
+                        *environment.local_arguments(positional),
                     ],
                     "site": str(site),
                     "directory": str(directory),
-                    "result": str(self._result),
+                    "result": str(self._result_file),
                 }
             )
         )
-        with places.log(run_id).open("wb") as log:
+        with environment.log_file(run_id).open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(CHILD), str(order)],
-                stdin=subprocess.PIPE,  # its end tells the child that this process is gone
+                [sys.executable, "-P", str(TASK_MAIN), str(task_file)],
+                stdin=subprocess.PIPE,  # its end shows the child that this process has died
                 stdout=log,
                 stderr=log,
                 cwd=directory,
-                env=_environment(site, _cluster(run, definition)),
+                env=_environment_variables(site, _cluster(run, definition)),
                 start_new_session=True,
             )
 
-    def ended(self) -> bool:
-        """Whether it is gone; with it goes all that it has started."""
-        if self._gone or self._process.poll() is None:
-            return self._gone
+    def has_ended(self) -> bool:
+        """Return whether the process has ended; if it has, kill the processes that it started."""
+        if self._has_ended or self._process.poll() is None:
+            return self._has_ended
         self.kill()
         return True
 
     def terminate(self) -> None:
-        """Asks it to end."""
+        """Send SIGTERM to the process."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """Ends it and what it has started."""
-        if self._gone:
-            return  # its number may be another's by now
-        self._gone = True
+        """Kill the process and all processes that it started."""
+        if self._has_ended:
+            return  # another process may have its pid by now
+        self._has_ended = True
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -82,20 +83,20 @@ class Child:
             self._process.stdin.close()
 
     def failure(self) -> tuple[str, str] | None:
-        """The error and its trace; None when the entry point has returned."""
-        if not self._result.exists():
+        """Return the error and its traceback, or None if the entry point has returned."""
+        if not self._result_file.exists():
             return f"The process ended with code {self._process.returncode} and left no result", ""
-        result = json.loads(self._result.read_text())
+        result = json.loads(self._result_file.read_text())
         return (result["error"], result["trace"]) if result["error"] else None
 
 
 def _wheels(run: Run, definition: Document) -> list[str]:
-    """The wheels among the task's libraries, or among the dependencies of its environment."""
-    given = [library.get("whl", "") for library in definition.get("libraries") or []]
+    """Return the wheels among the task's libraries and among the dependencies of its environment."""
+    libraries = [library.get("whl", "") for library in definition.get("libraries") or []]
     for environment in run.settings.get("environments") or []:
         if environment["environment_key"] == definition.get("environment_key"):
-            given += (environment.get("spec") or {}).get("dependencies") or []
-    return [library for library in given if library.endswith(".whl")]
+            libraries += (environment.get("spec") or {}).get("dependencies") or []
+    return [library for library in libraries if library.endswith(".whl")]
 
 
 def _cluster(run: Run, definition: Document) -> Document:
@@ -105,9 +106,18 @@ def _cluster(run: Run, definition: Document) -> Document:
     return dict(definition.get("new_cluster") or {})
 
 
-def _environment(site: Path, cluster: Document) -> dict[str, str]:
-    """This process's environment, with the wheels before all else, and without a coverage that counts other code."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
-    path = os.pathsep.join([str(site), *filter(None, [kept.get("PYTHONPATH")])])
-    given = {name: str(value) for name, value in (cluster.get("spark_env_vars") or {}).items()}
-    return {**kept, **given, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "DATABRICKS_RUNTIME_VERSION": "local"}
+def _environment_variables(site: Path, cluster: Document) -> dict[str, str]:
+    """Return this process's variables and the cluster's, with the wheels first on the path.
+
+    Variables of coverage are left out, because the task runs code that is not being measured.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    path = os.pathsep.join([str(site), *filter(None, [inherited.get("PYTHONPATH")])])
+    configured = {name: str(value) for name, value in (cluster.get("spark_env_vars") or {}).items()}
+    return {
+        **inherited,
+        **configured,
+        "PYTHONPATH": path,
+        "PYTHONUNBUFFERED": "1",
+        "DATABRICKS_RUNTIME_VERSION": "local",
+    }

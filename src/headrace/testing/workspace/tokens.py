@@ -1,4 +1,4 @@
-"""Access tokens: which ones this workspace issued, and to which user each belongs."""
+"""Access tokens: the tokens that this workspace issued, and the user of each."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from headrace.testing.workspace.http_messages import ApiError
 
 
 class Tokens:
-    """Random tokens, one for each user; a workspace accepts no others."""
+    """Random tokens, one for each user; the workspace accepts no others."""
 
     def __init__(self) -> None:
         self._issued: dict[str, str] = {}  # user -> token
 
     def issue(self, name: str) -> str:
-        """Return the token of this user, creating it the first time; a name without a domain gets `example.com`."""
+        """Return the user's token, creating it the first time; a name without a domain gets `example.com`."""
         user = re.sub(r"[^\w.@+-]", "-", name)
         user = user if "@" in user else f"{user}@example.com"
         return self._issued.setdefault(user, secrets.token_urlsafe(32))
 
-    def user_of(self, authorization: str) -> str:
-        """Return the user whose token an Authorization header holds; raise ApiError for any other header."""
+    def authenticate(self, authorization: str) -> str:
+        """Return the user whose token is in an Authorization header; raise ApiError for any other header."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise ApiError(401, 401, "Credential was not sent or was of an unsupported type for this API.")
         given = token.strip().encode()
-        for user, issued in list(self._issued.items()):  # a copy: another thread may issue a token meanwhile
+        for user, issued in list(self._issued.items()):  # a copy: another thread may issue a token at the same time
             if hmac.compare_digest(given, issued.encode()):
                 return user
         raise ApiError(403, 403, "Invalid access token.")

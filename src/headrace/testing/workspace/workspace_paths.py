@@ -1,39 +1,39 @@
-"""Paths of the workspace and of volumes, and where they lie on this machine's disk."""
+"""Paths of the workspace and of volumes, and the local paths where they are stored."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
-from headrace.testing.workspace.http_messages import invalid
+from headrace.testing.workspace.http_messages import invalid_parameter
 
 WORKSPACE, VOLUMES = "Workspace", "Volumes"
 
 
-def segments(path: str) -> list[str]:
-    """The names in an absolute path."""
+def split_path(path: str) -> list[str]:
+    """Return the names in an absolute path; raise ApiError for a relative path and for `.` and `..`."""
     if not path.startswith("/"):
-        raise invalid(f"Path ({path}) doesn't start with '/'")
+        raise invalid_parameter(f"Path ({path}) doesn't start with '/'")
     names = [name for name in path.split("/") if name]
     if ".." in names or "." in names or "\0" in path:
-        raise invalid(f"Path ({path}) is not valid")
+        raise invalid_parameter(f"Path ({path}) is not valid")
     return names
 
 
-def in_workspace(path: str) -> list[str]:
-    """The names below the workspace's root: /Workspace/Shared and /Shared are the same directory."""
-    names = segments(path)
+def split_workspace_path(path: str) -> list[str]:
+    """Return the names below the workspace's root: /Workspace/Shared and /Shared are the same directory."""
+    names = split_path(path)
     return names[1:] if names[:1] == [WORKSPACE] else names
 
 
 def object_id(names: list[str]) -> int:
-    """The number of a workspace object: made of its path, so that it is the same after a restart."""
+    """Return the id of a workspace object: a hash of its path, so that it is the same after a restart."""
     return int.from_bytes(hashlib.sha256("/".join(names).encode()).digest()[:6])
 
 
 def local_path(text: str, store: Path) -> str:
-    """A text that is a path of the workspace or of a volume, as a path on this machine; any other as it is."""
-    head = text.removeprefix("dbfs:").split("/", 2)[:2]
-    if head in (["", WORKSPACE], ["", VOLUMES]):
-        return str(store.joinpath(*segments(text.removeprefix("dbfs:"))))
+    """Return the local path of a workspace or volume path; return any other text unchanged."""
+    first_names = text.removeprefix("dbfs:").split("/", 2)[:2]
+    if first_names in (["", WORKSPACE], ["", VOLUMES]):
+        return str(store.joinpath(*split_path(text.removeprefix("dbfs:"))))
     return text

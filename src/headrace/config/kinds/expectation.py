@@ -1,0 +1,30 @@
+"""The registry of expectation kinds: the keys of an entry of `expect`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Strict
+
+from headrace.config.value_types import ImportPath, Model, TupleOf
+
+
+class Expectation(Model):
+    """The value of each kind of expectation; `expectations.row_checks` implements them."""
+
+    not_null: TupleOf[str] | None = None
+    between: dict[str, Annotated[tuple[Any, Any], Strict(False)]] | None = None
+    one_of: dict[str, TupleOf[Any]] | None = None
+    matches: dict[str, str] | None = None
+    rule: ImportPath | None = None
+    unique: TupleOf[str] | None = None
+
+
+class Rule(Expectation):
+    """An entry of `expect`: exactly one expectation, and what happens to a row that does not meet it."""
+
+    on_fail: Literal["quarantine", "drop", "warn", "stop"] = "quarantine"
+
+
+EXPECTATIONS = tuple(Expectation.model_fields)
+BATCH_EXPECTATIONS = ("unique",)  # they compare the rows of a batch, so they cannot apply to an input

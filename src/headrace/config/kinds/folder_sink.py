@@ -1,0 +1,23 @@
+"""Folders of files, as a sink."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from headrace.config.kinds.sink_model import SinkModel
+from headrace.config.value_types import Name, TupleOf
+
+
+class FolderSink(SinkModel):
+    """A folder of files; the environment gives its path."""
+
+    kind_name: ClassVar[str] = "folder"
+    label: ClassVar[str] = "a folder"
+    plural: ClassVar[str] = "folders"
+    implementation: ClassVar[str] = "headrace.io.sinks.folder_sink"
+    native_outputs: ClassVar[tuple[str, ...]] = ("append",)
+    environment_key: ClassVar[str] = "folders"
+
+    folder: Name | None = None
+    format: str | None = None
+    partition_by: TupleOf[str] = ()

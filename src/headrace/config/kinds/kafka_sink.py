@@ -1,0 +1,20 @@
+"""Kafka topics, as a sink."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from headrace.config.kinds.sink_model import SinkModel
+from headrace.config.value_types import Name
+
+
+class KafkaSink(SinkModel):
+    """A Kafka topic; the environment gives its servers and its name there."""
+
+    kind_name: ClassVar[str] = "topic"
+    label: ClassVar[str] = "a topic"
+    plural: ClassVar[str] = "topics"
+    implementation: ClassVar[str] = "headrace.io.sinks.kafka_sink"
+    environment_key: ClassVar[str] = "topics"
+
+    topic: Name | None = None

@@ -1,0 +1,20 @@
+"""Rows in memory, as a sink."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from headrace.config.kinds.sink_model import SinkModel
+from headrace.config.value_types import Name
+
+
+class MemorySink(SinkModel):
+    """A temporary view of this name."""
+
+    kind_name: ClassVar[str] = "memory"
+    label: ClassVar[str] = "memory"
+    plural: ClassVar[str] = "memory"
+    implementation: ClassVar[str] = "headrace.io.sinks.memory_sink"
+    native_outputs: ClassVar[tuple[str, ...]] = ("append", "complete")
+
+    memory: Name | None = None

@@ -1,0 +1,23 @@
+"""Generated rows, as a source."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from headrace.config.kinds.source_model import SourceModel
+
+
+class RateSource(SourceModel):
+    """Numbered rows at a constant rate, for tests."""
+
+    implementation: ClassVar[str] = "headrace.io.sources.rate_source"
+
+    kind: Literal["rate"]
+    rows_per_second: int = Field(default=1, ge=1)
+
+    @property
+    def location(self) -> str:
+        """The kind, since there is no place."""
+        return self.kind

@@ -1,0 +1,27 @@
+"""What all kinds of sources have in common."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from headrace.config.value_types import Model, Setting
+
+
+class SourceModel(Model):
+    """A kind of source; its implementation is a module with a function `open_stream`."""
+
+    implementation: ClassVar[str]
+    is_replayable: ClassVar[bool] = True  # Spark can read the rows of a batch again after a crash
+    infers_schema: ClassVar[bool] = False  # `infer: true` works
+
+    options: dict[str, Setting] = {}
+
+    @property
+    def location(self) -> str:
+        """Where the data is, for error messages."""
+        return ""
+
+    @property
+    def needs_schema(self) -> bool:
+        """Whether an input of this source must have a schema, declared or inferred."""
+        return False

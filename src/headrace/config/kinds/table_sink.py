@@ -1,0 +1,24 @@
+"""Delta tables, as a sink."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from headrace.config.kinds.sink_model import SinkModel
+from headrace.config.value_types import Name, TupleOf
+
+
+class TableSink(SinkModel):
+    """A Delta table, and how rows enter it."""
+
+    kind_name: ClassVar[str] = "table"
+    label: ClassVar[str] = "a table"
+    plural: ClassVar[str] = "tables"
+    implementation: ClassVar[str] = "headrace.io.sinks.table_sink"
+
+    table: Name | None = None
+    mode: Literal["append", "replace", "upsert"] = "append"
+    keys: TupleOf[str] = ()
+    sequence: str | None = None
+    partition_by: TupleOf[str] = ()
+    cluster_by: TupleOf[str] = ()

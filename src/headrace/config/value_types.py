@@ -1,0 +1,61 @@
+"""The types of values: names, durations, import paths and others, with their validation."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, StringConstraints
+
+T = TypeVar("T")
+UNITS = {
+    "millisecond": 1,
+    "second": 1_000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 604_800_000,
+}
+DURATION = re.compile(rf"^\s*(\d+)\s+({'|'.join(UNITS)})s?\s*$")
+
+
+def milliseconds(duration: str) -> int:
+    """Return a duration in milliseconds: '10 minutes' -> 600000. Raise ValueError if it is not a duration."""
+    match = DURATION.match(duration)
+    if match is None:
+        raise ValueError(f"{duration!r} is not a duration; write a number and a unit, like '10 minutes'")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def yaml_type(value: object) -> str:
+    """Return whether a value is a mapping or a scalar, to choose between models."""
+    return "mapping" if isinstance(value, (dict, BaseModel)) else "scalar"
+
+
+def local_path(location: str) -> str:
+    """Return the path of a location in the file system, without `file:`; empty for other URIs, like those of S3."""
+    if location.startswith("file:/"):
+        return "/" + location.removeprefix("file:").lstrip("/")
+    return "" if re.match(r"[\w+.-]+:/", location) else location
+
+
+def _validate_duration(value: object) -> object:
+    if isinstance(value, str):
+        milliseconds(value)
+    return value
+
+
+Duration = Annotated[str, BeforeValidator(_validate_duration)]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
+ImportPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9]\d*[mg]$")]
+SecretName = Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
+Setting = str | int | float | bool
+TupleOf = Annotated[tuple[T, ...], Strict(False)]  # YAML lists become tuples, which are immutable
+
+
+class Model(BaseModel):
+    """Base of all models: frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)

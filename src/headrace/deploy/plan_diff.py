@@ -1,0 +1,151 @@
+"""Compare the desired jobs of a release with the current jobs of an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.deploy.deploy_state import DeployedJob, State, pause_triggers
+from headrace.deploy.desired_job import DesiredJob
+from headrace.deploy.plan import Change, JobPlan, Plan
+from headrace.deploy.remote import RemoteJob
+from headrace.release.releases import Manifest
+
+ITEM_KEYS = ("task_key", "job_cluster_key", "environment_key", "name")  # the key that identifies an item of a list
+RUN_SETTINGS = ("tasks", "job_clusters", "environments", "parameters", "run_as")  # a run reads them once, at its start
+EMPTY: tuple[Any, ...] = (None, "", 0, False, {}, [])
+
+
+@dataclass(frozen=True)
+class CurrentJob:
+    """A job of the environment and its active runs."""
+
+    job: RemoteJob
+    is_running: bool = False
+    runs_other_release: bool = False  # an active run uses another release
+
+
+def compare(
+    *,
+    environment: str,
+    host: str,
+    root: str,
+    state: State,
+    manifest: Manifest,
+    deployed_manifest: Manifest | None,
+    desired: Mapping[str, DesiredJob],
+    current: Mapping[str, CurrentJob],
+) -> Plan:
+    """Return the plan that turns the current jobs into the desired ones."""
+    jobs = [
+        _compare_job(key, desired[key], state.jobs.get(key), current.get(key), key in state.stopped)
+        for key in sorted(desired)
+    ]
+    for key in sorted(current.keys() - desired.keys()):
+        job = current[key].job
+        jobs.append(JobPlan(key, "delete", str(job.settings.get("name", key)), job.id, {}))
+    for key in sorted(state.jobs.keys() - current.keys() - desired.keys()):
+        gone = Change("job", state.jobs[key].id, None)
+        jobs.append(JobPlan(key, "delete", str(state.jobs[key].body.get("name", key)), None, {}, drift=(gone,)))
+    intent = state.intent
+    is_new_release = manifest.id != state.release
+    return Plan(
+        environment=environment,
+        host=host,
+        root=root,
+        lineage=state.lineage,
+        serial=state.serial,
+        release=manifest.id,
+        deployed_release=state.release,
+        wheels=tuple(differences(_wheels(deployed_manifest), _wheels(manifest))) if is_new_release else (),
+        jobs=tuple(jobs),
+        unfinished=f"{intent.command} of {intent.release} by {intent.by} at {intent.at}" if intent else "",
+    )
+
+
+def _compare_job(
+    key: str, desired: DesiredJob, deployed: DeployedJob | None, current: CurrentJob | None, stopped: bool
+) -> JobPlan:
+    body = desired.body
+    sent_body = pause_triggers(body) if stopped else body
+    unchanged = JobPlan(
+        key=key,
+        action="unchanged",
+        name=str(body["name"]),
+        id=current.job.id if current else None,
+        body=body,
+        grants=desired.grants,
+        request_files=desired.request_files,
+        runs_continuously=desired.runs_continuously,
+        stopped=stopped,
+    )
+    if current is None:
+        gone = (Change("job", deployed.id, None),) if deployed else ()  # deleted outside Headrace
+        return replace(unchanged, action="create", drift=gone)
+    if deployed is None:
+        changes = tuple(differences(restrict(current.job.settings, sent_body), sent_body))
+        drift: tuple[Change, ...] = ()
+    else:
+        grants = differences({"permissions": list(deployed.grants)}, {"permissions": list(desired.grants)})
+        changes = (*differences(deployed.sent_body, sent_body), *grants)
+        returned = differences(deployed.returned_settings, current.job.settings)
+        drift = tuple(change for change in returned if _is_significant(change))
+    affects_run = current.is_running and any(change.path.startswith(RUN_SETTINGS) for change in (*changes, *drift))
+    needs_restart = deployed is not None and deployed.needs_restart
+    restarts = desired.runs_continuously and (affects_run or current.runs_other_release or needs_restart)
+    is_changed = changes or drift or restarts or deployed is None
+    return replace(
+        unchanged,
+        action="update" if is_changed else "unchanged",
+        changes=changes,
+        drift=drift,
+        adopted=deployed is None,
+        restarts=restarts,
+    )
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[Change]:
+    """Yield the differences of two JSON values, each with its path."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(old, list) and isinstance(new, list):
+        old_items, new_items = _items_by_name(old), _items_by_name(new)
+        for name in dict.fromkeys((*old_items, *new_items)):
+            yield from differences(old_items.get(name), new_items.get(name), f"{path}[{name}]")
+    elif old != new:
+        yield Change(path, old, new)
+
+
+def restrict(value: Any, template: Any) -> Any:
+    """Return a JSON value without the keys that the template does not have: the platform adds keys of its own."""
+    if isinstance(value, dict) and isinstance(template, dict):
+        return {key: restrict(value[key], inner) for key, inner in template.items() if key in value}
+    if isinstance(value, list) and isinstance(template, list) and len(value) == len(template):
+        return [restrict(item, inner) for item, inner in zip(value, template, strict=True)]
+    return value
+
+
+def _items_by_name(items: list[Any]) -> dict[str, Any]:
+    """Return the items of a list by the key that identifies them, or by their index."""
+    by_name: dict[str, Any] = {}
+    for index, item in enumerate(items):
+        names = [str(item[key]) for key in ITEM_KEYS if key in item] if isinstance(item, dict) else []
+        name = names[0] if names else str(index)
+        by_name[name if name not in by_name else f"{name} {index}"] = item
+    return by_name
+
+
+def _is_significant(change: Change) -> bool:
+    """Return False for empty values: the platform adds them later by itself."""
+    return change.old not in EMPTY or change.new not in EMPTY
+
+
+def _wheels(manifest: Manifest | None) -> dict[str, str]:
+    """Return the version and the beginning of the hash of each wheel by its name."""
+    wheels = {}
+    for path in manifest.wheels if manifest else ():
+        name, version = path.removeprefix("wheels/").split("-")[:2]
+        wheels[name] = f"{version} sha256:{manifest.files[path][:12]}" if manifest else ""
+    return wheels
