@@ -112,9 +112,9 @@ def test_second_signal_ends_the_batch_immediately(hanging, monkeypatch, follow):
     stopping = threading.Event()
     stop_at_batch_end = supervisor.QuerySupervisor._stop_between_batches
 
-    def stop(self, step, query):
+    def stop(self, running):
         stopping.set()
-        stop_at_batch_end(self, step, query)
+        stop_at_batch_end(self, running)
 
     def signal_twice():
         os.kill(os.getpid(), signal.SIGINT)

@@ -262,6 +262,18 @@ def test_tables_are_recorded_with_the_commit_of_each_batch(flow):
     assert sum(table["bytes"] for table in written) == sum(sizes)
 
 
+def test_repeated_batch_is_recorded_with_the_commit_from_before_the_crash(flow):
+    flow.source("rows", maxFilesPerTrigger=1)
+    flow.steps("land: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: {table: landed}}")
+    flow.feed("rows", {"n": 1}, {"n": 2})
+    (before,) = batches(flow.run(), "land")
+    flow.crash_before_commit("land")
+    flow.feed("rows", {"n": 3})
+    repeated, new = batches(flow.run(), "land")
+    assert repeated.tables == before.tables
+    assert (new.tables["landed"]["version"], new.tables["landed"]["rows"]) == (1, 1)
+
+
 # ── The file ──────────────────────────────────────────────────────────────────────────────────────────
 
 
