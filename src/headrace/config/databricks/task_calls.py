@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.references import Unresolved
 from headrace.config.databricks.wheel_metadata import ENTRY_POINT_LAYERS, is_headrace
 from headrace.config.locations import KeyPath
-from headrace.config.pipeline_files import Draft
+
+if TYPE_CHECKING:
+    from headrace.config.pipeline_files import Draft
 
 WHEEL = "python_wheel_task"
 
