@@ -49,24 +49,24 @@ def desired_jobs(release: Release, target: DeployTarget) -> dict[str, DesiredJob
 
 
 def _desired_job(job: Job, definition: Target, release: Release, target: DeployTarget) -> DesiredJob:
-    known = {
+    reference_values = {
         "workspace.host": target.remote.name,
         "workspace.root_path": target.root,
         "workspace.file_path": target.release_path(release.id),
         "workspace.current_user.userName": target.user,
         "workspace.current_user.short_name": target.short_name,
     }
-    resolved = resolve_references(job.body, known)
+    resolved = resolve_references(job.body, reference_values)
     grants = tuple(_grant(permission) for permission in (*definition.permissions, *resolved.pop("permissions", ())))
     calls = _pipeline_calls(job, resolved)
-    environments = [(_environment(release, target.name, values), pipeline) for pipeline, values in calls]
-    request_files = {request_file(environment, pipeline) for environment, pipeline in environments}
-    is_endless = any(_has_endless_trigger(environment) for environment, _ in environments)
+    calls_in = [(_read_environment(release, target.name, values), pipeline) for pipeline, values in calls]
+    request_files = {request_file(environment, pipeline) for environment, pipeline in calls_in}
+    is_unbounded = any(_has_unbounded_trigger(environment) for environment, _ in calls_in)
     return DesiredJob(
         body=_body(job.key, resolved, definition, release, target),
         grants=grants,
         request_files=tuple(sorted(file for file in request_files if file)),
-        runs_continuously="continuous" in resolved or is_endless,
+        runs_continuously="continuous" in resolved or is_unbounded,
     )
 
 
@@ -82,7 +82,7 @@ def _body(key: str, resolved: JobBody, definition: Target, release: Release, tar
     body["tasks"] = sorted(tasks, key=lambda task: str(task["task_key"]))
     if "environments" in body:
         environments = body["environments"]
-        body["environments"] = [_job_environment(environment, wheels, requirements) for environment in environments]
+        body["environments"] = [_serverless_environment(environment, wheels, requirements) for environment in environments]
     body["name"] = str(body.get("name", key))
     body["tags"] = {**body.get("tags", {}), TAG: target.job_tag(key)}
     body |= {"format": "MULTI_TASK", "edit_mode": "UI_LOCKED", "max_concurrent_runs": 1}
@@ -104,7 +104,7 @@ def _body(key: str, resolved: JobBody, definition: Target, release: Release, tar
 def _grant(permission: Mapping[str, str]) -> dict[str, str]:
     """Return a permission of databricks.yml in the form of the Permissions API."""
     grant = {("permission_level" if key == "level" else key): value for key, value in permission.items()}
-    if grant.get("permission_level") == "CAN_RUN":  # a level of targets, which jobs do not have
+    if grant.get("permission_level") == "CAN_RUN":  # targets call the level so, the Permissions API of jobs does not
         grant["permission_level"] = "CAN_MANAGE_RUN"
     return grant
 
@@ -121,7 +121,7 @@ def _task(task: Mapping[str, Any], wheels: list[str], requirements: str) -> JobB
     return {**task, "libraries": [*others, {"requirements": requirements}, *({"whl": wheel} for wheel in wheels)]}
 
 
-def _job_environment(environment: Mapping[str, Any], wheels: list[str], requirements: str) -> JobBody:
+def _serverless_environment(environment: Mapping[str, Any], wheels: list[str], requirements: str) -> JobBody:
     """Return an environment of serverless tasks with the release's wheels."""
     spec = environment.get("spec", {})
     dependencies = spec.get("dependencies", ())
@@ -134,7 +134,7 @@ def _is_local(path: str | None) -> bool:
     return path is not None and not re.match(r"/|[\w+.-]+:/", path)
 
 
-# ── What a job's runs read and write ──────────────────────────────────────────────────────────────────
+# ── Pipelines, environments and triggers of a job ─────────────────────────────────────────────────────
 
 
 def _pipeline_calls(job: Job, body: JobBody) -> list[tuple[str, dict[str, str]]]:
@@ -148,13 +148,13 @@ def _pipeline_calls(job: Job, body: JobBody) -> list[tuple[str, dict[str, str]]]
     return calls
 
 
-def _environment(release: Release, name: str, values: dict[str, str]) -> Environment:
+def _read_environment(release: Release, name: str, values: dict[str, str]) -> Environment:
     draft, problems = read_environment(release.directory, name, values, lenient=True)
     if draft.environment is None:
         raise ConfigurationError.of(problems)
     return draft.environment
 
 
-def _has_endless_trigger(environment: Environment) -> bool:
-    """Return whether a trigger of the environment does not end, whether or not the pipeline has its steps."""
+def _has_unbounded_trigger(environment: Environment) -> bool:
+    """Return whether the environment has an unbounded trigger, even if for a step of another pipeline."""
     return any(trigger not in ENDING_TRIGGERS for trigger in (environment.trigger, *environment.triggers.values()))

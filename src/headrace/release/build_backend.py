@@ -1,6 +1,6 @@
 """Child process that calls a build backend and reports which files of the bundle the backend read.
 
-Called as `python -m headrace.release.build_backend BACKEND DIRECTORY` in the bundle. The last line on stdout is the
+Called as `python -m headrace.release.build_backend BACKEND WHEEL_DIRECTORY` in the bundle. The last line on stdout is the
 report as JSON: the name of the wheel, the paths that were read, and a path that was not read because a link leads out
 of the bundle. Only the backend knows which files it packs, but it can pack only files that it opens.
 """
@@ -19,7 +19,7 @@ from headrace.release.packing import CACHE, is_hidden, leads_out
 
 
 class ReadRecorder:
-    """Records the files of the bundle that are opened for reading, without those that are never packed."""
+    """Records the files of the bundle that are opened for reading, except files that are never packed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -36,20 +36,20 @@ class ReadRecorder:
         name = path.relative_to(self.root).as_posix()
         if is_hidden(name) or CACHE in path.parts:
             return
-        if leads_out(self.root, path):  # raise before anything is read: the link may lead to the root of the disk
+        if leads_out(self.root, path):  # refuse before opening it: the link may lead anywhere
             self.external_link = name
             raise PermissionError(f"{name} is outside of the bundle")
         self.paths.add(name)
 
 
-def main(backend: str, directory: str) -> None:
+def main(backend: str, wheel_directory: str) -> None:
     """Build the wheel of the current directory. Print the report even if the build fails."""
     recorder = ReadRecorder(Path.cwd())
     sys.addaudithook(recorder.on_event)
     report: dict[str, Any] = {"name": ""}
     try:
         build_wheel: Callable[[str], str] = import_module(backend).build_wheel
-        report["name"] = build_wheel(directory)
+        report["name"] = build_wheel(wheel_directory)
     finally:
         print(json.dumps({**report, "read": sorted(recorder.paths), "external_link": recorder.external_link}))
 

@@ -1,9 +1,9 @@
-"""Remove what ended queries leave in this process and in the JVM: the follow loop starts 100,000 of them a day.
+"""Remove what ended queries leave in this process and in the JVM: the follow loop starts 100,000 queries a day.
 
-py4j keeps the connection over which a query's thread called Python, and a Python thread at its end (0.10.9.9). Spark
-keeps a listener that a query with state has registered, and calls it with every event (4.2.0). Without the cleanup, a
-batch took twice as long after twenty minutes: each program that RocksDB starts to delete a directory closes all open
-files.
+py4j keeps the connection over which a query's thread called Python, and the Python thread that serves it (py4j
+0.10.9.9). Spark keeps a listener that a query with state has registered, and calls it with every event (Spark 4.2.0).
+Without the cleanup, a batch took twice as long after twenty minutes: RocksDB forks a process to delete a directory, and
+the child process closes every open file descriptor first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ class Py4jCleanup:
         self._initial = {listener.hashCode() for listener in self._listeners()}
 
     def run(self) -> None:
-        """Remove listeners of ended queries, and connections that have not been used since the previous call."""
+        """Remove the listeners of queries, and connections that have not been used since the previous call.
+
+        Running queries have such listeners too, but without anything that listens to them.
+        """
         from py4j.java_gateway import JavaObject
 
         JavaObject("GATEWAY_SERVER", self._context._gateway._gateway_client).getCallbackClient().periodicCleanup()

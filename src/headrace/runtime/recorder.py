@@ -162,10 +162,10 @@ def _batch_fields(report: dict[str, Any], step: RecordedStep, counts: BatchCount
     operators = report["stateOperators"]
     # If the plan ran twice for one batch, Spark has counted its rows twice; those of a query with state, which are read
     # from the shuffle the second time, only in the state (4.2.0).
-    input_passes = 1 if operators else counts.passes
+    input_passes = 1 if operators else counts.plan_runs
 
     def state_total(number: Callable[[dict[str, Any]], int], among: Iterable[Any] = operators) -> int:
-        return sum(number(operator) for operator in among) // counts.passes
+        return sum(number(operator) for operator in among) // counts.plan_runs
 
     late = [operator for operator in operators if operator["numRowsDroppedByWatermark"]]
     are_groups = any(operator.get("operatorName", "").startswith(GROUPING_OPERATORS) for operator in late)

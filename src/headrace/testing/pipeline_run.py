@@ -28,7 +28,7 @@ class PipelineRun:
     events: tuple[Event, ...]
 
     def table(self, name: str) -> DataFrame:
-        """Return a table in its state after the run."""
+        """Return a table; it is read lazily, so it shows later runs too."""
         return table_of(self.bundle.environment, name).read(self.spark)
 
     def rows(self, name: str) -> list[Row]:
@@ -36,7 +36,7 @@ class PipelineRun:
         return self.table(name).collect()
 
     def quarantine(self, name: str) -> list[Row]:
-        """Return the quarantined rows of a table; none if its quarantine table does not exist yet."""
+        """Return the quarantined rows of a table; an empty list if its quarantine table does not exist yet."""
         table = table_of(self.bundle.environment, name + QUARANTINE_SUFFIX)
         return table.read(self.spark).collect() if table.exists(self.spark) else []
 
@@ -88,7 +88,7 @@ def run_pipeline(
     """Run a pipeline of the bundle in `root` until it has processed all available data.
 
     Tables, checkpoints and folders are in `directory`; another run with the same directory processes new data only.
-    Topics are written to the servers of the environment. `sources` replaces sources, or paths of file sources.
+    Topics are not redirected: they are written to the environment's servers. `sources` replaces sources, or paths of file sources.
     """
     from headrace.runtime import runner
 

@@ -1,4 +1,4 @@
-"""Check the targets of databricks.yml against the environments of conf/: the same names, except for `local`."""
+"""Check that every environment except `local` has a target of the same name in databricks.yml, and vice versa."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from headrace.config.locations import closest_match, closest_name
 from headrace.errors import Problem
 
 
-def check_targets(resources: Resources, read: list[EnvironmentDraft], names: list[str]) -> list[Problem]:
-    """Return the environments without a target, the targets without an environment, and problems of targets.
+def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: list[str]) -> list[Problem]:
+    """Return problems of targets, of environments without a target, and of targets without an environment.
 
-    `read` are the environments that were read, `names` the names of all environments.
+    `loaded` are the environments that were loaded, `names` the names of all environments.
     """
     if not resources.exists:
         return [
@@ -22,10 +22,10 @@ def check_targets(resources: Resources, read: list[EnvironmentDraft], names: lis
                 f"environment '{draft.name}' has no target: the bundle has no {FILE}",
                 f"write {FILE}",
             )
-            for draft in read
+            for draft in loaded
             if draft.environment is not None and draft.environment.engine.kind == "databricks"
         ]
-    if not resources.has_valid_targets:  # which is reported already
+    if not resources.has_valid_targets:  # invalid targets have already been reported
         return []
     problems = list(check_target_identities(resources.targets, resources.lines))
     defaults = [name for name, target in resources.targets.items() if target.default]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 DAY = rf"(?:[1-7]|{'|'.join(DAYS)})"
-PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/(\d+))?\Z")
-OFFSET = re.compile(r"(?:UTC|GMT)(?:[+-]\d{1,2}(?::?[0-5]\d)?)?\Z")
+FIELD_PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/(\d+))?\Z")
+UTC_OFFSET = re.compile(r"(?:UTC|GMT)(?:[+-]\d{1,2}(?::?[0-5]\d)?)?\Z")
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Field:
     minimum: int
     maximum: int
     names: tuple[str, ...] = ()
-    special: str = r"(?!)"
+    special: str = r"(?!)"  # matches nothing
 
     def allows(self, part: str) -> bool:
         """Return whether one comma-separated part of the field is valid."""
         if re.fullmatch(self.special, part):
             return True
-        match = PART.match(part)
+        match = FIELD_PART.match(part)
         if match is None or match[3] == "0":
             return False
         if match[1] == "*":
@@ -63,7 +63,7 @@ def cron_error(expression: str) -> str:
 
 def is_time_zone(name: str) -> bool:
     """Return whether the time zone exists. On a machine without a time zone database, every name is accepted."""
-    return OFFSET.match(name) is not None or _is_in_database(name) or not _is_in_database("Europe/Berlin")
+    return UTC_OFFSET.match(name) is not None or _is_in_database(name) or not _is_in_database("Europe/Berlin")
 
 
 def _is_in_database(name: str) -> bool:

@@ -10,12 +10,12 @@ from headrace.config.value_types import Model
 class SinkModel(Model):
     """The keys of one kind of sink; the one that is called like the kind selects it.
 
-    The implementation is a module with a function `open_stream`, and `write_batch` unless the sink is native.
+    The implementation is a module with a function `open_stream`, and `write_batch` unless it cannot write batches.
     """
 
     kind_name: ClassVar[str]
     label: ClassVar[str]  # for messages: "a topic"
     plural: ClassVar[str]
     implementation: ClassVar[str]
-    native_outputs: ClassVar[tuple[str, ...]] = ()  # output modes of a sink that Spark writes without batches
+    native_outputs: ClassVar[tuple[str, ...]] = ()  # output modes of a sink that only Spark itself can write
     environment_key: ClassVar[str] = ""  # under which the environment gives the sink's location

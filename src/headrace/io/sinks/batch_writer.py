@@ -25,7 +25,8 @@ from headrace.io.sinks.quarantine import quarantine_table, quarantined_rows
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
 
-OUTCOMES = ("quarantined", "dropped", "warned")  # of a row that failed a check
+# What happens to a row that fails a check.
+OUTCOMES = ("quarantined", "dropped", "warned")
 OBSERVATION_LIMIT_S = 10.0  # metrics arrive within milliseconds of the write, unless the plan did not run
 
 
@@ -36,7 +37,7 @@ class BatchCounts:
     quarantined: dict[str, int] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
     warned: dict[str, int] = field(default_factory=dict)
-    passes: int = 1
+    plan_runs: int = 1
 
 
 class BatchWriter:
@@ -53,25 +54,26 @@ class BatchWriter:
         self._step, self._environment = step, environment
         self._transform, self._on_counts = transform, on_counts
         self._sinks = sorted(step.writes, key=lambda sink: sink.kind != "table")
-        # Whether the table is known to lack the next batch. At the start it may have it: the last one before a crash,
-        # or several if the checkpoint is older than the table.
-        self._is_ahead = False
+        # Whether no table can have the next batch. At the start, the table may have it: the last batch before a crash,
+        # or several batches if the checkpoint is older than the table.
+        self._next_batch_is_new = False
         self._had_failed_rows = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        application = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        transaction = TransactionId(str(application), number, is_new=self._is_ahead)
+        query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        transaction = TransactionId(str(query_id), number, is_new=self._next_batch_is_new)
         repeated = False if transaction.is_new else self._has_batch(self._sinks[0], batch, transaction)
-        self._is_ahead = False  # until the batch is written
-        keep = repeated is not False or self._reads_batch_twice() or self._had_failed_rows
-        with _persisted(batch, wanted=keep) as rows:
-            counts, passes, repeated = self._write(rows, transaction, repeated=repeated)
-        self._is_ahead = repeated is False
+        self._next_batch_is_new = False  # until the batch is written
+        persist = repeated is not False or self._reads_batch_twice() or self._had_failed_rows
+        with _persisted(batch, wanted=persist) as rows:
+            counts, plan_runs, repeated = self._write(rows, transaction, repeated=repeated)
+        self._next_batch_is_new = repeated is False
         self._had_failed_rows = counts != BatchCounts()
-        self._on_counts(number, counts if keep else replace(counts, passes=passes))
+        self._on_counts(number, counts if persist else replace(counts, plan_runs=plan_runs))
 
     def _reads_batch_twice(self) -> bool:
-        # A merge reads its rows twice, and so do several sinks; a state store must not run twice for one batch.
+        # A merge reads its rows twice, and so do several sinks. The batch is then persisted, because a plan with state
+        # must not run twice for one batch.
         return len(self._sinks) > 1 or self._sinks[0].mode == "upsert"
 
     def _write(
@@ -79,8 +81,8 @@ class BatchWriter:
     ) -> tuple[BatchCounts, int, bool]:
         """Write the batch. Return its counts, how often its plan ran unless it is persisted, and `repeated`.
 
-        `repeated` is None where the table cannot be asked whether it has the batch. Then the batch is written: Delta
-        skips it if the table has it, and does not run its plan: no metrics come, and `repeated` is returned true.
+        `repeated` says whether the first table has the batch already. It is None if that is unknown: then the batch is
+        written anyway. If Delta skips it, its plan does not run and no metrics arrive, so the table had it.
         """
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
@@ -106,7 +108,7 @@ class BatchWriter:
             observations = [Observation()]
             rows = rows.observe(observations[0], F.count(F.lit(None)).alias("failed"))
         first, *others = self._sinks
-        # The step may have had other tables before a crash: a batch that the first table lacks, another may have.
+        # The step's sinks may have changed since a crash: other tables may have a batch that the first one lacks.
         first_transaction = replace(transaction, is_new=repeated is False)
         metrics: list[dict[str, Any] | None] = []
         if repeated is not True:
@@ -115,7 +117,8 @@ class BatchWriter:
             metrics = [_metrics(observation, deadline) for observation in observations]
             repeated = None in metrics
         if repeated:
-            # The table has this batch. Counting runs the plan once more, which the state store requires (4.2.0).
+            # The table has this batch, but the plan must still run: otherwise the state store has no version for the
+            # batch to commit, and the query fails (Spark 4.2.0). Counting the failed rows runs it.
             failed = [frame.where(F.col(verdict.VERDICT).isNotNull()).count() for frame, _ in checked]
             if not checked:
                 rows.write.format("noop").mode("overwrite").save()

@@ -11,7 +11,7 @@ WORKSPACE, VOLUMES = "Workspace", "Volumes"
 
 
 def split_path(path: str) -> list[str]:
-    """Return the names in an absolute path; raise ApiError for a relative path and for `.` and `..`."""
+    """Return the components of an absolute path; raise ApiError if it is relative or has `.`, `..` or NUL."""
     if not path.startswith("/"):
         raise invalid_parameter(f"Path ({path}) doesn't start with '/'")
     names = [name for name in path.split("/") if name]
@@ -21,7 +21,7 @@ def split_path(path: str) -> list[str]:
 
 
 def split_workspace_path(path: str) -> list[str]:
-    """Return the names below the workspace's root: /Workspace/Shared and /Shared are the same directory."""
+    """Return the components below the workspace's root: /Workspace/Shared and /Shared are the same directory."""
     names = split_path(path)
     return names[1:] if names[:1] == [WORKSPACE] else names
 
