@@ -243,3 +243,20 @@ def test_table_of_another_pipeline_must_exist(flow):
         )
     assert [problem.where for problem in error.value.problems] == [f"{flow.directory}/tables/lines"]
     runner.check_pipelines(flow.spark, bundle)  # checks all pipelines: there, another step will create the table
+
+
+def first_of_each(rows, *, keys):
+    """Keep one row for each key, as the built-in `deduplicate` does, in a function with another name."""
+    return rows.dropDuplicates(keys)
+
+
+def test_custom_transform_that_deduplicates_lets_bad_rows_through_to_quarantine(flow):
+    flow.source("ids")
+    flow.feed("ids", {"id": "a"}, {"id": "a"}, "no json", "no json either")
+    flow.steps(
+        'unique: {layer: bronze, reads: {rows: {source: ids, schema: "id STRING"}}, '
+        f"transform: {__name__}:first_of_each, with: {{keys: [id]}}, deduplicates: true, writes: {{table: unique}}}}"
+    )
+    flow.run()
+    assert [row["id"] for row in flow.read("unique")] == ["a"]
+    assert sorted(row["raw"] for row in flow.read("unique_quarantine")) == ["no json", "no json either"]
