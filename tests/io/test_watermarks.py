@@ -115,6 +115,8 @@ def test_watermark_of_a_nested_column_is_not_written_either(flow):
           row_wise: true
           writes: {{table: landed}}
         """)
+    (prepared,) = flow.rehearse()
+    assert marked_columns(prepared.schema) == []
     flow.run()
     table = flow.spark.read.format("delta").load(str(flow.directory / "tables" / "landed"))
     assert marked_columns(table.schema) == []

@@ -45,7 +45,7 @@ def test_unknown_fields_of_a_later_version_are_ignored(tmp_path):
 
 def test_batch_as_one_line():
     event = Event("batch", "now", "p", "r", 1, "s", batch=2, rows=10, milliseconds=40)
-    assert format_batch(event) == "s  batch 2  10 rows  0.0 s"
+    assert format_batch(event) == "s  batch 2  10 rows  40 ms"
     full = Event(
         "batch",
         "now",

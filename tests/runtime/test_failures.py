@@ -46,11 +46,11 @@ STEPS = "".join(
   on_failure: continue
 """
     for name, expect, more, transform, sink in [
-        ("named", "", "", "version: 1", "table: names"),
+        ("named", "", "", "", "table: names"),
         ("in_python", "", "", f"transform: {__name__}:priced", "memory: priced"),
         ("in_spark", "", "", f"transform: {__name__}:divided", "table: divided"),
         ("in_the_batch", "", "", f"transform: {__name__}:in_the_batch\n  row_wise: true", "table: in_the_batch"),
-        ("stopped", ", expect: [{matches: {value: o.*}, on_fail: stop}]", "", "version: 1", "table: stopped"),
+        ("stopped", ", expect: [{matches: {value: o.*}, on_fail: stop}]", "", "", "table: stopped"),
         ("joined", "", ", names: {table: names, static: true}", f"transform: {__name__}:joined", "memory: joined"),
     ]
 )

@@ -12,7 +12,6 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from headrace.config.models import Environment, LocalEngine, Read, Rule, Sink, Step, Tables
-from headrace.errors import ConfigurationError
 from headrace.expectations import verdict
 from headrace.io.delta.delta_table import Table
 from headrace.io.sinks import batch_writer
@@ -308,12 +307,6 @@ def test_without_a_table_failed_rows_are_only_counted(spark, writer, capsys):
     write(spark.createDataFrame([(1,), (None,)], "n INT"), 0)
     assert "1" in capsys.readouterr().out
     assert counts == {0: BatchCounts(dropped={"not_null n": 1}, passes=2)}
-
-
-def test_sink_that_cannot_write_batches_is_an_error_beside_others(spark, writer):
-    write, _ = writer(Sink(memory="m"), Sink(console=True))
-    with pytest.raises(ConfigurationError, match="a memory cannot be one of several sinks"):
-        write(spark.createDataFrame([(1,)], "n INT"), 0)
 
 
 def test_checked_rows_of_a_source_keep_their_raw_record(spark, writer, tmp_path):
