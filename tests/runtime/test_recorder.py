@@ -93,7 +93,7 @@ def test_source_without_a_known_lag_has_none():
 
 
 def test_counts_of_a_plan_that_ran_twice_are_halved():
-    twice = BatchCounts(warned={"rule": 1}, passes=2)
+    twice = BatchCounts(warned={"rule": 1}, plan_runs=2)
     source = {"description": "RateStreamV2[rowsPerSecond=1]", "numInputRows": 10}
     stateless = batch_fields({**REPORT, "sources": [source]}, twice)
     assert (stateless["rows"], stateless["rows_per_second"], stateless["sources"][0]["rows"]) == (5, 2.5, 5)

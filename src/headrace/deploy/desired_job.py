@@ -82,7 +82,9 @@ def _body(key: str, resolved: JobBody, definition: Target, release: Release, tar
     body["tasks"] = sorted(tasks, key=lambda task: str(task["task_key"]))
     if "environments" in body:
         environments = body["environments"]
-        body["environments"] = [_serverless_environment(environment, wheels, requirements) for environment in environments]
+        body["environments"] = [
+            _serverless_environment(environment, wheels, requirements) for environment in environments
+        ]
     body["name"] = str(body.get("name", key))
     body["tags"] = {**body.get("tags", {}), TAG: target.job_tag(key)}
     body |= {"format": "MULTI_TASK", "edit_mode": "UI_LOCKED", "max_concurrent_runs": 1}

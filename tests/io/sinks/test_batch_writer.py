@@ -306,7 +306,7 @@ def test_without_a_table_failed_rows_are_only_counted(spark, writer, capsys):
     write, counts = writer(Sink(console=True), expect=[Rule(not_null=["n"], on_fail="drop")])
     write(spark.createDataFrame([(1,), (None,)], "n INT"), 0)
     assert "1" in capsys.readouterr().out
-    assert counts == {0: BatchCounts(dropped={"not_null n": 1}, passes=2)}
+    assert counts == {0: BatchCounts(dropped={"not_null n": 1}, plan_runs=2)}
 
 
 def test_checked_rows_of_a_source_keep_their_raw_record(spark, writer, tmp_path):
