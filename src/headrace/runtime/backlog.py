@@ -24,8 +24,8 @@ LARGE_RECORDS = 400_000
 def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
     """Return whether the steps have so much to read that the optimising compiler pays off.
 
-    Files and tables that are not on this machine's disk count as large, and so does Kafka without an earlier run. Tables
-    in a catalog and other sources are not measured.
+    Files and tables that are not on this machine's disk count as large, and so does Kafka without an earlier run.
+    Tables in a catalog and other sources are not measured.
     """
     environment = bundle.environment
     written = {table for step in steps for table in step.tables_written}
@@ -68,7 +68,7 @@ def _unread_in_tables(tables: Iterable[Path], checkpoint: Path) -> int:
 
 
 def _expected_records(directory: Path, pipeline: str, step: str) -> float:
-    """Return how many records the step read in its last run and left unread, according to its events; infinite if there are none."""
+    """Return how many records the step read in its last run and left unread; infinite without recorded events."""
     runs: dict[str, list[Event]] = {}
     for event in read_events(directory, pipeline):
         if event.step == step and event.what == "batch":

@@ -88,7 +88,8 @@ def run_pipeline(
     """Run a pipeline of the bundle in `root` until it has processed all available data.
 
     Tables, checkpoints and folders are in `directory`; another run with the same directory processes new data only.
-    Topics are not redirected: they are written to the environment's servers. `sources` replaces sources, or paths of file sources.
+    Topics are not redirected: they are written to the environment's servers. `sources` replaces sources, or paths of
+    file sources.
     """
     from headrace.runtime import runner
 
