@@ -1,8 +1,8 @@
 """Child process that calls a build backend and reports which files of the bundle the backend read.
 
 Called as `python -m headrace.release.build_backend BACKEND WHEEL_DIRECTORY` in the bundle. The last line on stdout is
-the report as JSON: the name of the wheel, the paths that were read, and a path that was not read because a link leads out
-of the bundle. Only the backend knows which files it packs, but it can pack only files that it opens.
+the report as JSON: the name of the wheel, the paths that were read, and a path that was not read because a link leads
+out of the bundle. Only the backend knows which files it packs, but it can pack only files that it opens.
 """
 
 from __future__ import annotations
