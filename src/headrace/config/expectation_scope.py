@@ -10,7 +10,7 @@ QUARANTINE_SUFFIX = "_quarantine"
 
 
 def checks_source_rows(read: Read, environment: Environment) -> bool:
-    """Return whether an input is a source whose rows can be malformed, late or in violation of an expectation."""
+    """Return whether an input is a source whose rows are checked: for their form, event time or expectations."""
     if read.source is None:
         return False
     source = environment.sources.get(read.source)
@@ -19,13 +19,13 @@ def checks_source_rows(read: Read, environment: Environment) -> bool:
 
 
 def can_check_rows(step: Step) -> bool:
-    """Return whether bad rows can be split off before the step's transform without changing its result."""
+    """Return whether bad rows can be kept from the transform without changing what it returns for good rows."""
     streams = [read for read in step.reads.values() if not read.static]
     return len(streams) == 1 and (step.transform is None or deduplicates(step) or step.row_wise)
 
 
 def deduplicates(step: Step) -> bool:
-    """Return whether the transform only removes duplicates, by its setting `keys`: the built-in one always does."""
+    """Return whether the transform only removes rows with duplicate `keys`, as the built-in does and others declare."""
     return step.deduplicates or step.transform == DEDUPLICATE
 
 

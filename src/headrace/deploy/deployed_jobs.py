@@ -1,4 +1,4 @@
-"""Commands on deployed jobs: show their status and output, start them, stop them, destroy them all."""
+"""Commands on deployed jobs: show their status and output, start them, stop them, delete the whole deployment."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class JobStatus:
     key: str
     id: int
     release: str
-    trigger: str  # continuous, schedule, trigger, or ""
-    state: str  # of the trigger: paused, unpaused, stopped; or deleted, of the job
+    trigger: str  # the kind of the job's trigger: continuous, schedule, trigger, or "" without one
+    state: str  # of the trigger: paused, unpaused, stopped (by Headrace); or "deleted outside Headrace"; or ""
     last: Run | None  # the active run, or else the latest one
 
 
@@ -50,11 +50,12 @@ def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Repor
         state = store.read()
         deployed = _require_deployed_job(key, target, state)
         if key in state.stopped:
-            state = store.write(_reset(key, deployed, target, state, is_paused=False))
+            state = store.write(_resend_job(key, deployed, target, state, is_paused=False))
             deployed = state.jobs[key]
         is_running = bool(target.remote.list_runs(deployed.id, active=True))
         if has_active_continuous_trigger(deployed.sent_body):
-            if not is_running:  # a plain Spark cluster has no scheduler that would start a run
+            # Databricks starts the run itself. A plain Spark cluster has no scheduler: there, the reset starts it.
+            if not is_running:
                 target.remote.reset_job(deployed.id, deployed.sent_body)
             report(f"job {key}: runs continuously")
             return
@@ -62,7 +63,7 @@ def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Repor
             report(f"job {key}: is already running")
             return
         run = target.remote.start_run(deployed.id, f"{state.lineage}-{state.serial}-{deployed.id}-manual")
-        store.write(state)  # increments the serial: the token of the next start is another one
+        store.write(state)  # increments the serial, so the next start gets a new idempotency token
         report(f"job {key}: run {run} started")
 
 
@@ -72,7 +73,7 @@ def stop_job(key: str, target: DeployTarget, timeouts: Timeouts, *, break_lock: 
     with store.locked(f"stop {key}", break_lock=break_lock, report=report):
         state = store.read()
         deployed = _require_deployed_job(key, target, state)
-        store.write(_reset(key, deployed, target, state, is_paused=True))
+        store.write(_resend_job(key, deployed, target, state, is_paused=True))
         drain(deployed.id, key, deployed.request_files, target, timeouts, report)
         report(f"job {key}: stopped; to resume it: headrace start {key} --env {target.name}")
 
@@ -117,7 +118,7 @@ def _require_deployed_job(key: str, target: DeployTarget, state: State) -> Deplo
     return state.jobs[key]
 
 
-def _reset(key: str, deployed: DeployedJob, target: DeployTarget, state: State, *, is_paused: bool) -> State:
+def _resend_job(key: str, deployed: DeployedJob, target: DeployTarget, state: State, *, is_paused: bool) -> State:
     """Send the job with its triggers paused or as the release defines them, and return the new state."""
     new = replace(deployed, is_paused=is_paused)
     target.remote.reset_job(deployed.id, new.sent_body)

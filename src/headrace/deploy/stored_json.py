@@ -28,7 +28,7 @@ STORED_KEYS = {
 
 
 def to_document(value: DataclassInstance) -> Document:
-    """Return a value, and the values in it, with the keys of the files."""
+    """Convert a dataclass, recursively, to its stored JSON form."""
     return asdict(value, dict_factory=lambda pairs: {STORED_KEYS.get(name, name): item for name, item in pairs})
 
 

@@ -11,33 +11,33 @@ from headrace.config.pipeline_files import Draft
 from headrace.config.spark_options import encoding_of, is_true, option
 from headrace.errors import Problem
 
-DECODED = ("json", "csv", "text")  # XML has its own parser, other formats have no encoding
-SUPPORTED = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")  # by Spark 4.2.0
-WIDE = ("UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")
+WITH_ENCODING = ("json", "csv", "text")  # formats; XML has its own parser, the others have no encoding
+SUPPORTED = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")  # Spark 4.2.0
+MULTI_BYTE = ("UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")
 ANY_CHARSET = "spark.sql.legacy.javaCharsets"
 
 
 def check_encodings(draft: Draft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
-    """Yield the encodings of a step's sources that Spark cannot decode."""
+    """Yield a problem for each source of a step whose encoding Spark cannot decode, or cannot split into lines."""
     loaded = environment.environment
     if loaded is None:
         return
     for name, read in step.reads.items():
         source = loaded.sources.get(read.source or "")
-        if not isinstance(source, FileSource | KafkaSource) or source.format not in DECODED:
+        if not isinstance(source, FileSource | KafkaSource) or source.format not in WITH_ENCODING:
             continue
         options = {**source.options, **read.options}
         encoding = encoding_of(options)
         if encoding is None:
             continue
         is_in_step = encoding_of(read.options) is not None
-        lines = draft.locations if is_in_step else environment.locations
+        locations = draft.locations if is_in_step else environment.locations
         path = ("steps", step.name, "reads", name) if is_in_step else ("sources", str(read.source))
-        where, subject = lines.where(*path, "options"), f"{describe_path(path)}: encoding '{encoding}'"
+        where, subject = locations.where(*path, "options"), f"{describe_path(path)}: encoding '{encoding}'"
         if encoding.upper() not in SUPPORTED and not is_true({**loaded.settings, **step.settings}, ANY_CHARSET):
             fix = f"write one of {', '.join(SUPPORTED)}, or set {ANY_CHARSET}: true under settings"
             yield Problem(where, f"{subject} is not supported", fix)
-        elif isinstance(source, FileSource) and not _is_read_whole(source, options) and encoding.upper() in WIDE:
+        elif isinstance(source, FileSource) and not _is_read_whole(source, options) and encoding.upper() in MULTI_BYTE:
             yield from _check_lines(where, subject, encoding, options)
 
 

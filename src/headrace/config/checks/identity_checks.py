@@ -15,7 +15,7 @@ PRINCIPALS = ("group_name", "service_principal_name", "user_name")
 
 
 def check_target_identities(targets: Mapping[str, Target], locations: KeyLocations) -> Iterator[Problem]:
-    """Yield the run_as and permissions of targets that name no identity, or several."""
+    """Yield a problem for each run_as and permission of a target that names no identity, or several."""
     for name, target in targets.items():
         identities = [("run_as", target.run_as)] if target.run_as else []
         identities += [("permissions", permission) for permission in target.permissions]
@@ -23,12 +23,13 @@ def check_target_identities(targets: Mapping[str, Target], locations: KeyLocatio
             allowed = RUN_AS if key == "run_as" else PRINCIPALS
             if (problem := _check_identity(identity, allowed)) is not None:
                 path: KeyPath = ("targets", name, key)
+                # run_as and permissions at the top level apply to all targets.
                 where = locations.where(*(path if path in locations.lines else (key,)))
                 yield Problem(where, f"{key} {problem[0]}", problem[1])
 
 
 def check_job_identities(job: Job) -> Iterator[Problem]:
-    """Yield the run_as and permissions of a job that name no identity, or several."""
+    """Yield a problem for each run_as and permission of a job that names no identity, or several."""
     permissions = job.body.get("permissions")
     identities: list[tuple[KeyPath, Any]] = [(("run_as",), job.body.get("run_as"))]
     for number, permission in enumerate(permissions if isinstance(permissions, list) else []):

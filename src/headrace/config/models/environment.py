@@ -1,4 +1,4 @@
-"""The models of an environment file: engine, locations, sources, topics and values."""
+"""The models of an environment file: engine, locations, triggers, sources, topics, values and settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LocalEngine(Model):
 
 
 class SparkEngine(Model):
-    """A Spark cluster, given by its master URL, and the directory that releases are deployed to."""
+    """A Spark cluster (`master`); `releases` is the directory to which releases are deployed."""
 
     kind: Literal["spark"]
     master: str

@@ -1,7 +1,8 @@
-"""Append a batch to a Delta table as one commit, without computing the table's state first.
+"""Append a batch to a Delta table as one commit, without reconstructing the table's snapshot first.
 
-For a write with a transaction id, Delta looks up all ids that the table has, and computes the table's whole state for
-that: two thirds of the time of a small batch (4.4.0). If the batch is known to be new, this is not necessary.
+For a write with a transaction id, Delta looks up all ids that the table has, and reconstructs the whole snapshot for
+that: two thirds of the time of a small batch (Delta 4.4.0). If the batch writer knows that a batch is new, this is not
+necessary.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ DELTA = "org.apache.spark.sql.delta"
 
 
 def append_batch(rows: DataFrame, path: str, *, application: str, batch: int, partition_by: Sequence[str] = ()) -> bool:
-    """Append the rows to the table at this path. Return False, with nothing written, where that is not possible.
+    """Append the rows to the table at this path. Return False if that is not possible; then nothing was written.
 
-    It is not possible if the table does not exist, or where Delta has other classes, as on Databricks.
+    It is not possible if the table does not exist, or if Delta's internal classes differ, as on Databricks.
     """
     from py4j.protocol import Py4JError
 
@@ -40,7 +41,7 @@ def append_batch(rows: DataFrame, path: str, *, application: str, batch: int, pa
             none,
             False,
         )
-        # The operation that Delta's streaming sink has in the table's history.
+        # Record the same operation in the table's history as Delta's streaming sink.
         mode = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
         operation = getattr(jvm, f"{DELTA}.DeltaOperations$StreamingUpdate")(mode, application, batch, none)
         transaction = log.startTransaction()

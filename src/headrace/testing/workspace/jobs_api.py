@@ -16,7 +16,7 @@ job_clusters max_concurrent_runs name notification_settings parameters performan
 tasks timeout_seconds trigger usage_policy_id webhook_notifications
 """
 STORED_FIELDS = frozenset(FIELDS.split())
-LIST_FIELDS = ("tasks", "job_clusters", "environments", "parameters")
+ARRAY_FIELDS = ("tasks", "job_clusters", "environments", "parameters")
 TASKS_PER_PAGE = 100
 
 
@@ -71,7 +71,7 @@ class Jobs:
         tasks = settings.get("tasks", [])
         has_more = len(tasks) > start + TASKS_PER_PAGE
         if start:
-            settings |= {field: [] for field in LIST_FIELDS}
+            settings |= {field: [] for field in ARRAY_FIELDS}
         settings["tasks"] = tasks[start : start + TASKS_PER_PAGE]
         return {
             **job,
@@ -89,7 +89,7 @@ class Jobs:
             if name is None or job["settings"].get("name", "").lower() == str(name).lower()
         ]
         page, next_token = paginate(matches, request, "job_id", default_limit=20, max_limit=100)
-        hidden = () if request.flag("expand_tasks") else LIST_FIELDS
+        hidden = () if request.flag("expand_tasks") else ARRAY_FIELDS
         jobs = [
             {**job, "settings": {field: value for field, value in job["settings"].items() if field not in hidden}}
             for job in page
