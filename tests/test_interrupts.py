@@ -22,6 +22,15 @@ from headrace.runtime import follow_loop, runner, supervisor
 from headrace.runtime.events import read_events
 from processes import copy_bundle, group_exists, headrace, wait_until
 
+
+@pytest.fixture(autouse=True)
+def default_hangup():
+    """Let child processes handle SIGHUP, also if the tests run under nohup."""
+    previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, previous)
+
+
 # ── A batch that never ends ───────────────────────────────────────────────────────────────────────────
 
 
