@@ -44,11 +44,7 @@ class StepQuery:
     inputs: Mapping[str, DataFrame]
     result: DataFrame
     writer: DataStreamWriter
-
-    @property
-    def has_verdicts(self) -> bool:
-        """Whether the rows of the result carry a verdict."""
-        return verdict.has_verdict(self.result)
+    has_verdicts: bool  # rows are checked: some may be quarantined
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ def open_query(
     has_verdicts = verdict.has_verdict(result) or bool(step.expect)
     with add_location(location("writes")):
         writer = open_sink(result, step, environment, batch_writer, has_verdicts=has_verdicts)
-    return StepQuery(inputs, result, writer.outputMode(step.output))
+    return StepQuery(inputs, result, writer.outputMode(step.output), has_verdicts)
 
 
 def prepare(
@@ -105,12 +101,11 @@ def prepare(
     query = open_query(spark, step, environment, on_counts=on_counts, pending=pending, locations=locations)
     rows = _validate(query, step, environment, locations)
     pending_tables = frozenset(str(read.table) for read in step.reads.values() if read.table in pending)
-    has_verdicts = query.has_verdicts or bool(step.expect)
     return PreparedStep(
         step,
         rows.schema,
-        has_verdicts,
-        uses_spark_sink(step, environment, has_verdicts=has_verdicts),
+        query.has_verdicts,
+        uses_spark_sink(step, environment, has_verdicts=query.has_verdicts),
         has_timers(query.result),
         pending_tables,
         tuple(unbounded_state(query.result, step)),

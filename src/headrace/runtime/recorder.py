@@ -84,9 +84,7 @@ class Recorder:
 
     def add_query(self, query_name: str, step: RecordedStep) -> None:
         """Record reports of queries of this name as batches of the step."""
-        known = self._steps.get(query_name)
-        if known is None or known.checkpoint != step.checkpoint:
-            self._steps[query_name] = step
+        self._steps.setdefault(query_name, step)  # each start of a step adds it again; its commit logs are kept
 
     def on_counts(self, step: str) -> Callable[[int, BatchCounts], None]:
         """Return the function that takes the counts of the step's batches."""

@@ -70,6 +70,23 @@ def test_batch_without_a_commit_is_not_found_and_later_ones_are(spark, table):
     assert log.find("query", 3).version == 4
 
 
+def test_commits_of_other_writers_are_read_once(spark, table, monkeypatch):
+    log = CommitLog(Path(table.location))
+    append(spark, table, 0, ("a", 1))
+    assert log.find("query", 0).version == 1
+    append(spark, table, 0, ("b", 1), query="another query")
+    append(spark, table, 1, ("c", 1), query="another query")
+    assert log.find("query", 1) is None
+    reads = []
+    monkeypatch.setattr(Path, "read_text", lambda path, **options: reads.append(path.name) or _missing())
+    assert log.find("query", 2) is None
+    assert reads == [f"{4:020}.json"]
+
+
+def _missing():
+    raise FileNotFoundError
+
+
 def test_batch_without_rows_writes_no_rows(spark, table):
     append(spark, table, 0)
     commit = CommitLog(Path(table.location)).find("query", 0)

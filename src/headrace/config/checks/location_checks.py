@@ -35,7 +35,7 @@ def _check_names(draft: Draft, step: Step, environment: EnvironmentDraft) -> Ite
             yield from _check_name(draft, step, environment, read.source, ("reads", name, "source"))
     for number, sink in enumerate(step.writes):
         for kind, model in SINKS.items():
-            if model.environment_key and getattr(sink, kind) is not None:
+            if model.is_located and getattr(sink, kind) is not None:
                 yield from _check_name(draft, step, environment, getattr(sink, kind), ("writes", number, kind))
 
 

@@ -16,7 +16,7 @@ class FolderSink(SinkModel):
     plural: ClassVar[str] = "folders"
     implementation: ClassVar[str] = "headrace.io.sinks.folder_sink"
     native_outputs: ClassVar[tuple[str, ...]] = ("append",)
-    environment_key: ClassVar[str] = "folders"
+    is_located: ClassVar[bool] = True
 
     folder: Name | None = None
     format: str | None = None

@@ -15,6 +15,6 @@ class KafkaSink(SinkModel):
     label: ClassVar[str] = "a topic"
     plural: ClassVar[str] = "topics"
     implementation: ClassVar[str] = "headrace.io.sinks.kafka_sink"
-    environment_key: ClassVar[str] = "topics"
+    is_located: ClassVar[bool] = True
 
     topic: Name | None = None

@@ -18,4 +18,4 @@ class SinkModel(Model):
     plural: ClassVar[str]
     implementation: ClassVar[str]
     native_outputs: ClassVar[tuple[str, ...]] = ()  # output modes of a sink that only Spark itself can write
-    environment_key: ClassVar[str] = ""  # under which the environment gives the sink's location
+    is_located: ClassVar[bool] = False  # the environment gives the location of each name, as in `topics`

@@ -41,6 +41,8 @@ class CommitLog:
             if (transaction.get("appId"), transaction.get("version")) == (application, batch):
                 self._last = version
                 return _commit(version, lines)
+            if transaction.get("appId") != application and version == (self._last or 0) + 1:
+                self._last = version  # of another writer: no later search has to read it again
         return None
 
     def _newest(self) -> list[int]:
