@@ -10,9 +10,11 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from headrace.io.sinks.batch_writer import BatchCounts
+from headrace.runtime import batch_report
 from headrace.runtime import recorder as recorder_module
+from headrace.runtime.batch_report import RecordedStep
 from headrace.runtime.events import Event, events_file, read_events
-from headrace.runtime.recorder import RecordedStep, Recorder
+from headrace.runtime.recorder import Recorder
 
 REPORT = {
     "name": "p.s",
@@ -38,7 +40,7 @@ def recorded_step(checkpoint, *watermarked):
 
 
 def batch_fields(report, counts=BatchCounts(), *watermarked):  # noqa: B008
-    return recorder_module._batch_fields(report, recorded_step("", *watermarked), counts)
+    return batch_report.batch_fields(report, recorded_step("", *watermarked), counts)
 
 
 def batches(run, step):

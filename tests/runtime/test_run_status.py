@@ -10,8 +10,9 @@ from dataclasses import asdict
 
 from headrace.liveness import release
 from headrace.runtime import recorder as recorder_module
+from headrace.runtime.batch_report import RecordedStep
 from headrace.runtime.events import Event, events_file, read_events
-from headrace.runtime.recorder import RecordedStep, Recorder
+from headrace.runtime.recorder import Recorder
 from headrace.runtime.run_status import status_of
 
 

@@ -16,8 +16,9 @@ from headrace.config.models import Environment, LocalEngine, Setting, Trigger, l
 from headrace.errors import StepError, UnfinishedBatchError, one_line
 from headrace.io.sinks.open_sink import start
 from headrace.runtime import failures
+from headrace.runtime.batch_report import RecordedStep
 from headrace.runtime.prepare import PreparedStep, open_query, read_from_first_version
-from headrace.runtime.recorder import RecordedStep, Recorder
+from headrace.runtime.recorder import Recorder
 from headrace.runtime.session_settings import session_settings
 from headrace.runtime.task_progress import TaskProgress
 from headrace.runtime.triggers import is_bounded, trigger_options
