@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from headrace.checkpoints import stop_request
 from headrace.errors import UnfinishedBatchError
-from headrace.interrupts import Interrupted
+from headrace.interrupts import Interrupted, unmasked
 from headrace.runtime import follow_loop, runner, supervisor
 from headrace.runtime.events import read_events
 from processes import copy_bundle, group_exists, headrace, wait_until
@@ -231,3 +231,13 @@ def test_nohup_is_respected():
     ignore = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, preexec_fn=ignore)
     assert result.stdout == b"[2, 15]\n"
+
+
+def test_interrupt_that_an_error_of_py4j_hides_is_raised():
+    with pytest.raises(Interrupted, match=r"^signal$"), unmasked():
+        try:
+            raise Interrupted("signal")
+        except Interrupted:
+            raise OSError(107, "Transport endpoint is not connected")  # noqa: B904
+    with pytest.raises(OSError, match="disk full"), unmasked():
+        raise OSError("disk full")

@@ -58,6 +58,21 @@ def deferred() -> Iterator[None]:
             signal.raise_signal(number)
 
 
+@contextmanager
+def unmasked() -> Iterator[None]:
+    """Raise an interrupt that an OSError hides.
+
+    A signal that arrives during a call of the JVM raises Interrupted in py4j, which then closes its connections. If one
+    of them was closed by the JVM before, py4j raises an OSError instead (0.10.9.9).
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        raise
+
+
 def exit_on_signal() -> None:
     """Exit immediately on a signal. Used while modules are imported, when there is nothing to clean up."""
     handle(lambda number, frame: os._exit(128 + number))

@@ -14,6 +14,7 @@ from headrace.checkpoints.layout import spark_directory
 from headrace.checkpoints.stop_request import Stop
 from headrace.config.models import Environment, LocalEngine, Setting, Trigger, local_path, milliseconds
 from headrace.errors import StepError, UnfinishedBatchError, one_line
+from headrace.interrupts import unmasked
 from headrace.io.sinks.open_sink import start
 from headrace.runtime import failures
 from headrace.runtime.batch_report import RecordedStep
@@ -57,12 +58,14 @@ class QuerySupervisor:
     unfinished: list[str] = field(default_factory=list)
     _writers: dict[str, DataStreamWriter] = field(default_factory=dict)
 
+    @unmasked()
     def start(self, step: PreparedStep, trigger: Trigger) -> None:
         """Start a step's query. `poll` detects when it ends."""
         if not self.stop.is_set():
             defaults = {} if is_bounded(trigger) else self.compaction
             self._start(step, trigger, defaults)
 
+    @unmasked()
     def run_once(self, step: PreparedStep, defaults: Mapping[str, Setting]) -> int:
         """Run a step over everything available, and return how many rows it read.
 
@@ -77,6 +80,7 @@ class QuerySupervisor:
         del self.running[step.step.name]
         return self._finish(running)
 
+    @unmasked()
     def poll(self, timeout: float = 0.0) -> None:
         """Handle queries that have ended, waiting up to `timeout` seconds for each."""
         for name, running in list(self.running.items()):
@@ -86,6 +90,7 @@ class QuerySupervisor:
                 del self.running[name]
                 self._finish(running)
 
+    @unmasked()
     def stop_all(self) -> None:
         """Stop all running queries between batches. Failures in their last batch are kept for `raise_failures`."""
         for running in self.running.values():
