@@ -172,7 +172,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m headrace_shop.sample", description=__doc__)
     parser.add_argument("--into", type=Path, default=Path("data"), metavar="DIRECTORY")
-    defaults = make_sample.__kwdefaults__ or {}
+    defaults = make_sample.__kwdefaults__ or {}  # the options have the types and defaults of its parameters
     for name in ("orders", "customers", "files", "seed", "start", "pace", "disorder"):
         parser.add_argument(f"--{name}", type=type(defaults[name]), default=defaults[name])
     for field in fields(Mix):
