@@ -37,13 +37,14 @@ def gold() -> None:
 
 
 class _ArgumentParser(argparse.ArgumentParser):
-    """Raises ConfigurationError where argparse would exit."""
+    """Raises ConfigurationError for wrong arguments, where argparse would exit."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
         raise ConfigurationError(message, where="the job's parameters", fix=self.format_usage().strip())
 
 
 def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
+    """Run the steps given with --step. Without --step, run the steps of the layer; if `layer` is None, all steps."""
     from headrace.config.load import find_root, load_bundle
     from headrace.runtime import runner
     from headrace.spark import session
@@ -51,18 +52,17 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     arguments = _parse(argv)
     pipeline = arguments.pipeline
     bundle = load_bundle(find_root(Path(arguments.conf)), arguments.env, dict(arguments.value))
-    steps = arguments.step or [
-        step.name for step in runner.select_steps(bundle, pipeline, ()) if layer in (None, step.layer)
-    ]
+    all_steps = runner.select_steps(bundle, pipeline, ())
+    steps = arguments.step or [step.name for step in all_steps if layer is None or step.layer == layer]
     if not steps:
         raise ConfigurationError(
-            f"pipeline {pipeline!r} has no {layer} step", fix="set the entry point to `run`, or to another layer"
+            f"pipeline {pipeline!r} has no {layer} step", fix="call the entry point `run`, or that of another layer"
         )
-    short = runner.is_short(bundle, pipeline, steps, follow=False, once=False)
+    is_short = runner.is_short(bundle, pipeline, steps, follow=False, once=False)
     static_checks.require_functions(bundle)
     with (
         runner.announce_run(bundle, pipeline, watch=_print_event) as announced,
-        session.bundle_session(bundle, name=pipeline, short=short, record=short) as spark,
+        session.bundle_session(bundle, name=pipeline, short=is_short, record=is_short) as spark,
     ):
         runner.run(spark, bundle, pipeline, announced=announced, only=steps)
 

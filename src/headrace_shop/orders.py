@@ -40,7 +40,7 @@ CUSTOMER = StructType(
 
 
 def amount_matches() -> Column:
-    """Check that the amount is the quantity times the unit price."""
+    """Return the condition that the amount is the quantity times the unit price."""
     return F.col("amount") == F.col("quantity") * F.col("unit_price")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import time
@@ -12,12 +13,13 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
-from headrace_shop.arrivals import CLEAN, DELAY, MARGIN, MINUTE, Mix, generate_orders, iso
+from headrace_shop.arrivals import CLEAN, DELAY_MS, MARGIN_MS, MINUTE_MS, Mix, format_time, generate_orders
 
-DAY = 24 * 60 * MINUTE
-LEDGER = "row,file,order_id,ordered_at,fate,form\n"
-CUSTOMERS = "customer_id,name,country,segment,updated_at"
+DAY_MS = 24 * 60 * MINUTE_MS
+LEDGER_HEADER = "row,file,order_id,ordered_at,fate,defect\n"
+CUSTOMERS_HEADER = "customer_id,name,country,segment,updated_at"
 NAMES = ("Ann Ashe", "Ben Brook", "Mia Rossi", '"Weir, Tom"', "Zoë Łuk")
 COUNTRIES = ("DE", "FR", "GB", "IT", "NL", "PL")
 
@@ -26,10 +28,18 @@ COUNTRIES = ("DE", "FR", "GB", "IT", "NL", "PL")
 class Sample:
     """The generated files, and the number of rows with each fate."""
 
-    orders: Path
-    customers: Path
+    orders: Path  # a directory
+    customers: Path  # a directory
     ledger: Path
     fates: dict[str, int]
+
+
+class _SampleEnd(NamedTuple):
+    """Where an existing sample ends: the number of its rows and order files, and the latest time of a good row."""
+
+    rows: int
+    files: int
+    time_ms: int
 
 
 def make_sample(
@@ -47,100 +57,114 @@ def make_sample(
 ) -> Sample:
     """Write orders, customers and the ledger. The same arguments give the same bytes.
 
-    `pace` is the number of orders per minute of event time, `disorder` the delay in minutes with which a good order may
-    arrive. `append` continues the orders where the ledger ends, and does not change the customers.
+    `orders` and `customers` are numbers of rows, `files` is the number of order files. `pace` is the number of orders
+    per minute of event time. `disorder` is the longest delay, in minutes, with which a good order arrives. With
+    `append`, the new orders continue an existing sample, whose customers are not changed.
     """
     sample = Sample(directory / "orders", directory / "customers", directory / "ledger.csv", Counter())
     if not 0 < files <= orders or customers < 1 or pace < 1:
         raise ValueError("needs at least one customer, one order per minute, one file, and one order per file")
-    if not 0 <= disorder * MINUTE < DELAY - MARGIN:
-        raise ValueError(f"disorder must be from 0 to less than {(DELAY - MARGIN) // MINUTE} minutes")
+    if not 0 <= disorder * MINUTE_MS < DELAY_MS - MARGIN_MS:
+        raise ValueError(f"disorder must be from 0 to less than {(DELAY_MS - MARGIN_MS) // MINUTE_MS} minutes")
     if sample.ledger.exists() and not append:
         raise ValueError(f"{directory} already has a sample: append to it, or choose another directory")
-    rows_before, files_before, clock = _end_of(sample) if append else (0, 0, _milliseconds(start))
-    if clock + orders * MINUTE // pace > time.time() * 1000:
+    end = _read_end(sample) if append else _SampleEnd(rows=0, files=0, time_ms=_parse_time(start))
+    if end.time_ms + orders * MINUTE_MS // pace > time.time() * 1000:
         raise ValueError("the last order would be in the future: start earlier, or increase the pace")
 
-    for data in (sample.orders, sample.customers):
-        data.mkdir(parents=True, exist_ok=True)
-    numbers = range(rows_before + 1, rows_before + orders + 1)
+    for data_directory in (sample.orders, sample.customers):
+        data_directory.mkdir(parents=True, exist_ok=True)
+    row_numbers = range(end.rows + 1, end.rows + orders + 1)
     rows = generate_orders(
-        random.Random(f"orders {seed} {rows_before}"),
-        numbers,
-        clock=clock,
-        pace=pace,
-        disorder=int(disorder * MINUTE),
+        random.Random(f"orders {seed} {end.rows}"),
+        row_numbers,
+        start_ms=end.time_ms,
+        orders_per_minute=pace,
+        disorder_ms=int(disorder * MINUTE_MS),
         customers=customers,
         mix=mix or Mix(),
     )
-    times = _modification_times(sample.orders, files)
+    modified_ns = _modification_times_ns(sample.orders, files)
     with sample.ledger.open("a", encoding="utf-8", newline="") as ledger:
-        ledger.write("" if append else LEDGER)
+        ledger.write("" if append else LEDGER_HEADER)
         for file in range(files):
-            name = f"orders-{files_before + file + 1:05d}.json"
-            file_numbers = numbers[orders * file // files : orders * (file + 1) // files]
+            name = f"orders-{end.files + file + 1:05d}.json"
+            file_numbers = row_numbers[orders * file // files : orders * (file + 1) // files]
             file_rows = list(islice(rows, len(file_numbers)))
             ledger.writelines(
-                f"{number},{name},{row.order_id},{row.ordered_at},{row.fate},{row.form}\n"
+                f"{number},{name},{row.order_id},{row.ordered_at},{row.fate},{row.defect}\n"
                 for number, row in zip(file_numbers, file_rows, strict=True)
             )
-            _publish(sample.orders / name, [row.line for row in file_rows], next(times))
+            _publish(sample.orders / name, [row.line for row in file_rows], next(modified_ns))
             sample.fates.update(Counter(row.fate for row in file_rows))
     if not append:
-        _write_customers(sample.customers, random.Random(f"customers {seed}"), customers, clock)
+        _write_customers(sample.customers, random.Random(f"customers {seed}"), customers, end.time_ms)
     return sample
 
 
-def _write_customers(directory: Path, rng: random.Random, customers: int, clock: int) -> None:
-    """Write all customers except every twentieth, then three files of updates, a fifth of which are out of date."""
+def _write_customers(directory: Path, rng: random.Random, customers: int, orders_start_ms: int) -> None:
+    """Write a file with all customers except every twentieth, then three files with updates of a tenth of them.
 
-    def line(number: int, at: int) -> str:
+    A fifth of the updates are out of date: older than the rows of the first file.
+    """
+
+    def customer_line(number: int, updated_ms: int) -> str:
         country, segment = rng.choice(COUNTRIES), rng.choice(("home", "trade"))
-        return f"c{number:06d},{rng.choice(NAMES)},{country},{segment},{iso(at)}"
+        return f"c{number:06d},{rng.choice(NAMES)},{country},{segment},{format_time(updated_ms)}"
 
-    known = [number for number in range(1, customers + 1) if number % 20]
-    times = _modification_times(directory, 4)
-    created_at = clock - 40 * DAY
-    first = [CUSTOMERS, *(line(number, created_at) for number in known)]
-    _publish(directory / "customers-1.csv", first, next(times))
+    # The orders of all other customers have no match in silver's join.
+    written_numbers = [number for number in range(1, customers + 1) if number % 20]
+    modified_ns = _modification_times_ns(directory, 4)
+    created_ms = orders_start_ms - 40 * DAY_MS
+    first_lines = [CUSTOMERS_HEADER, *(customer_line(number, created_ms) for number in written_numbers)]
+    _publish(directory / "customers-1.csv", first_lines, next(modified_ns))
     for days in range(1, 4):
-        lines = [CUSTOMERS]
-        for count, number in enumerate(rng.sample(known, -(-len(known) // 10))):
-            lines.append(line(number, created_at + (days if count % 5 else -days) * DAY))
-            if count % 7 == 0:  # a second update in the same file
-                lines.append(line(number, created_at + days * DAY - MINUTE))
-        _publish(directory / f"customers-{days + 1}.csv", lines, next(times))
+        lines = [CUSTOMERS_HEADER]
+        updated_numbers = rng.sample(written_numbers, math.ceil(len(written_numbers) / 10))
+        for position, number in enumerate(updated_numbers):
+            is_out_of_date = position % 5 == 0
+            lines.append(customer_line(number, created_ms + (-days if is_out_of_date else days) * DAY_MS))
+            if position % 7 == 0:  # a second update in the same file
+                lines.append(customer_line(number, created_ms + days * DAY_MS - MINUTE_MS))
+        _publish(directory / f"customers-{days + 1}.csv", lines, next(modified_ns))
 
 
-def _end_of(sample: Sample) -> tuple[int, int, int]:
-    """Return the number of rows and files, and the latest event time of a good row."""
+def _read_end(sample: Sample) -> _SampleEnd:
+    """Return where the sample ends; raise ValueError if there is no sample."""
     if not sample.ledger.exists():
         raise ValueError(f"there is no sample to append to: {sample.ledger} is missing")
     with sample.ledger.open(encoding="utf-8") as ledger:
-        next(ledger)
+        next(ledger)  # the header
         rows = [line.split(",") for line in ledger]
-    latest = max(row[3] for row in rows if row[4] == "good")
-    return len(rows), len({row[1] for row in rows}), _milliseconds(latest)
+    files = {file for _, file, *_ in rows}
+    latest = max(ordered_at for _, _, _, ordered_at, fate, _ in rows if fate == "good")
+    return _SampleEnd(len(rows), len(files), _parse_time(latest))
 
 
-def _milliseconds(text: str) -> int:
+def _parse_time(text: str) -> int:
+    """Return an ISO date or time, in UTC unless it has another time zone, as milliseconds since 1970."""
     moment = datetime.fromisoformat(text)
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
 
 
-def _modification_times(directory: Path, count: int) -> Iterator[int]:
-    """Return increasing modification times, 10 ms apart and up to now: Spark reads files in this order."""
-    step = 10_000_000
-    newest = max((path.stat().st_mtime_ns for path in directory.iterdir()), default=0)
-    first = max(time.time_ns() - count * step, newest + step)
-    return iter(range(first, first + count * step, step))
+def _modification_times_ns(directory: Path, count: int) -> Iterator[int]:
+    """Return increasing modification times, 10 ms apart, for new files of a directory.
+
+    Spark reads files in the order of their modification times. The new files follow all existing files.
+    """
+    step_ns = 10_000_000
+    newest_ns = max((path.stat().st_mtime_ns for path in directory.iterdir()), default=0)
+    first_ns = max(time.time_ns() - count * step_ns, newest_ns + step_ns)
+    return iter(range(first_ns, first_ns + count * step_ns, step_ns))
 
 
-def _publish(path: Path, lines: list[str], modified: int) -> None:
-    """Write a file atomically: a stream would read a half-written file, and never read it again."""
+def _publish(path: Path, lines: list[str], modified_ns: int) -> None:
+    """Write a file atomically. A stream could read a file while it is written, and would not read it again."""
     hidden = path.with_name(f".{path.name}")
     hidden.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
-    os.utime(hidden, ns=(modified, modified))
+    os.utime(hidden, ns=(modified_ns, modified_ns))
     hidden.rename(path)
 
 
@@ -148,7 +172,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m headrace_shop.sample", description=__doc__)
     parser.add_argument("--into", type=Path, default=Path("data"), metavar="DIRECTORY")
-    defaults = make_sample.__kwdefaults__ or {}
+    defaults = make_sample.__kwdefaults__ or {}  # the options have the types and defaults of its parameters
     for name in ("orders", "customers", "files", "seed", "start", "pace", "disorder"):
         parser.add_argument(f"--{name}", type=type(defaults[name]), default=defaults[name])
     for field in fields(Mix):

@@ -97,7 +97,10 @@ def test_json_output(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_machine_is_checked_outside_of_a_bundle(tmp_path: Path) -> None:
     result = doctor(tmp_path)
-    assert "ok   bundle       none here: checking for a local run with default settings" in result.output
+    assert (
+        "ok   bundle       no bundle in this directory: checking the needs of a local run with default settings"
+        in result.output
+    )
     assert "  java  " in result.output
 
 

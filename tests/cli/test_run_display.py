@@ -47,7 +47,7 @@ TOTALS = "  land: 15 rows in, 1 late, 3 duplicates, 2 quarantined, 5 dropped\n  
 
 
 def display(root: Path, events: list[Event], *, table: bool) -> None:
-    with RunDisplay(load_bundle(root), "p", table=table) as run_display:
+    with RunDisplay(load_bundle(root), "p", show_table=table) as run_display:
         run_display.spark_started()
         for event in events:
             run_display.show(event)
@@ -76,7 +76,7 @@ def test_run_without_new_input(write_bundle: WriteBundle, capsys: pytest.Capture
 
 def test_failed_run_prints_no_totals(write_bundle: WriteBundle, capsys: pytest.CaptureFixture[str]) -> None:
     root = write_bundle({})
-    with pytest.raises(KeyError), RunDisplay(load_bundle(root), "p", table=False) as run_display:
+    with pytest.raises(KeyError), RunDisplay(load_bundle(root), "p", show_table=False) as run_display:
         run_display.show(EVENTS[1])
         raise KeyError
     assert capsys.readouterr().out == "land  batch 0  10 rows  40 ms  2 quarantined\n"

@@ -138,7 +138,7 @@ def test_job_that_the_release_does_not_define_is_deleted(tiny, client):
 def test_job_is_restored_if_its_new_run_fails(tiny, workspace, client, monkeypatch):
     before = tiny.deploy()
     changed = tiny.change()
-    work = type(workspace._dispatch._work)
+    work = type(workspace._dispatcher._run_tasks)
     original = work.__call__
 
     def fail(self, run, event, keep):
@@ -165,7 +165,7 @@ def test_new_job_is_left_paused_if_its_run_fails(tiny, workspace, client, monkey
     def fail(self, run, event, keep):
         raise OSError("no such wheel")
 
-    monkeypatch.setattr(type(workspace._dispatch._work), "__call__", fail)
+    monkeypatch.setattr(type(workspace._dispatcher._run_tasks), "__call__", fail)
     with pytest.raises(DeploymentError, match="left paused"):
         tiny.deploy()
     state = tiny.state()

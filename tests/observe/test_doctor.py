@@ -109,7 +109,7 @@ def test_incompatible_versions(
 def test_missing_jars_are_downloaded_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "new"))
     assert finding_of("jars").ok
-    assert finding_of("jars").finding == f"the first run will download 10 (23 MB) into {tmp_path / 'new'}"
+    assert finding_of("jars").finding == f"the first run will download 10 jars (23 MB) into {tmp_path / 'new'}"
     assert not (tmp_path / "new").exists()
 
 
@@ -151,7 +151,7 @@ def test_directory_that_is_not_writable(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "MIN_FREE_BYTES", 1 << 60)
-    assert finding_of("tables", local(tmp_path)).fix == f"free at least {1 << 30} GB on it"
+    assert finding_of("tables", local(tmp_path)).fix == f"free at least {1 << 30} GB on this disk"
 
 
 def test_object_stores_are_not_checked(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_databricks_needs_a_login_and_the_sdk(tmp_path: Path, monkeypatch: pytes
     finding = finding_of("workspace", databricks)
     assert (finding.ok, finding.fix) == (
         False,
-        "set DATABRICKS_HOST and DATABRICKS_TOKEN, or write profiles into that file",
+        "set DATABRICKS_HOST and DATABRICKS_TOKEN, or add a profile to that file",
     )
     assert finding_of("workspace").ok
     (tmp_path / ".databrickscfg").write_text("[DEFAULT]\n")

@@ -15,7 +15,7 @@ from headrace.observe import table_info
 
 def test_gold_table_shows_its_newest_windows(ran):
     flow, run = ran
-    info = table_info.table_info(flow.spark, run.bundle, "counted", limit=2)
+    info = table_info.read_table_info(flow.spark, run.bundle, "counted", limit=2)
     delta = DeltaTable(str(flow.directory / "tables" / "counted"))
     assert (info.count, info.open_windows, info.version) == (3, 2, delta.version())
     assert info.files == len(delta.file_uris())
@@ -31,11 +31,11 @@ def test_gold_table_shows_its_newest_windows(ran):
 
 def test_times_are_in_utc_in_every_time_zone(ran, monkeypatch):
     flow, run = ran
-    rows = table_info.table_info(flow.spark, run.bundle, "counted", limit=2).rows
+    rows = table_info.read_table_info(flow.spark, run.bundle, "counted", limit=2).rows
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
     try:
-        assert table_info.table_info(flow.spark, run.bundle, "counted", limit=2).rows == rows
+        assert table_info.read_table_info(flow.spark, run.bundle, "counted", limit=2).rows == rows
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -43,7 +43,7 @@ def test_times_are_in_utc_in_every_time_zone(ran, monkeypatch):
 
 def test_other_tables_have_no_open_windows(ran):
     flow, run = ran
-    info = table_info.table_info(flow.spark, run.bundle, "landed", limit=20)
+    info = table_info.read_table_info(flow.spark, run.bundle, "landed", limit=20)
     assert (info.count, len(info.rows), info.columns, info.open_windows) == (6, 6, ("id", "at"), 0)
 
 
@@ -53,14 +53,14 @@ def test_quarantine_shows_quarantined_rows(ran):
     assert (
         name == table_info.resolve_table_name(run.bundle, "landed_quarantine", quarantine=False) == "landed_quarantine"
     )
-    (row,) = table_info.table_info(flow.spark, run.bundle, name, limit=20).as_dict()["rows"]
+    (row,) = table_info.read_table_info(flow.spark, run.bundle, name, limit=20).as_dict()["rows"]
     assert (row["raw"], row["reasons"], row["step"], row["batch"]) == ("no json", ["malformed"], "land", 0)
     assert (datetime.now(UTC).replace(tzinfo=None) - row["quarantined_at"]).total_seconds() < 3600
 
 
 def test_quarantine_without_rows_is_empty(ran):
     flow, run = ran
-    info = table_info.table_info(flow.spark, run.bundle, "counted_quarantine", limit=20)
+    info = table_info.read_table_info(flow.spark, run.bundle, "counted_quarantine", limit=20)
     assert (info.count, info.rows, info.as_dict()["rows"]) == (0, (), [])
 
 
@@ -82,5 +82,5 @@ def test_unknown_table_and_table_that_does_not_exist_yet(ran, tmp_path, golden):
     )
     empty_bundle = run.bundle.model_copy(update={"environment": environment})
     with pytest.raises(DataError) as missing:
-        table_info.table_info(flow.spark, empty_bundle, "counted_quarantine", limit=1)
+        table_info.read_table_info(flow.spark, empty_bundle, "counted_quarantine", limit=1)
     golden("table_info/errors", f"{unknown.value}\n{missing.value}".replace(str(tmp_path), "TABLES"))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from headrace.config.models import milliseconds
-from headrace_shop.arrivals import CLEAN, DELAY, FORMS, LATE, Mix
+from headrace_shop.arrivals import CLEAN, DEFECTS, DELAY_MS, LATE_BY_MS, Mix
 from headrace_shop.orders import CUSTOMER, ORDER
 from headrace_shop.sample import main, make_sample
 
@@ -59,12 +59,12 @@ def test_ledger_has_each_line_of_each_file_in_order(sample):
     assert len({file for file, _ in lines}) == 7
 
 
-def test_each_fate_has_about_its_share_and_each_form_occurs(sample):
+def test_each_fate_has_about_its_share_and_each_defect_occurs(sample):
     for fate in ("duplicate", "malformed", "future", "invalid", "late"):
         assert sample.fates[fate] == pytest.approx(getattr(MANY, fate) * 6_000, rel=0.25), fate
-    forms = {(row["fate"], row["form"]) for row in ledger_of(sample) if row["form"]}
-    warned = {("good", form) for form in FORMS["warned"]}
-    assert forms == warned | {(fate, form) for fate in ("malformed", "invalid") for form in FORMS[fate]}
+    defects = {(row["fate"], row["defect"]) for row in ledger_of(sample) if row["defect"]}
+    warned = {("good", defect) for defect in DEFECTS["warned"]}
+    assert defects == warned | {(fate, defect) for fate in ("malformed", "invalid") for defect in DEFECTS[fate]}
 
 
 def test_same_arguments_give_same_bytes_and_another_seed_does_not(tmp_path):
@@ -118,7 +118,7 @@ def test_invalid_future_and_warned_rows_match_their_fate(sample):
         ]
         assert any(problems) == (row["fate"] == "invalid"), line
         exact = round(order["quantity"] * order["unit_price"], 2) == order["amount"]
-        assert exact or row["fate"] == "invalid" or row["form"] == "wrong amount"
+        assert exact or row["fate"] == "invalid" or row["defect"] == "wrong amount"
         assert (row["fate"] == "future") == (time_of(row).year > 2080)
 
 
@@ -160,8 +160,8 @@ def test_modification_times_follow_file_names(sample):
 def test_delays_match_the_pipeline():
     steps = yaml.safe_load(PIPELINE.read_text())["steps"]
     bronze, gold = (steps[name]["reads"]["orders"]["watermark"] for name in ("bronze_orders", "gold_revenue"))
-    assert milliseconds(bronze["delay"]) == DELAY
-    assert milliseconds(gold["delay"]) > LATE.stop
+    assert milliseconds(bronze["delay"]) == DELAY_MS
+    assert milliseconds(gold["delay"]) > LATE_BY_MS.stop
 
 
 def test_append_continues_the_sample(tmp_path):

@@ -47,7 +47,7 @@ def test_duplicates_are_equal_in_all_key_columns(stream):
     [
         ("id", "keys must be a list of one or more column names, not 'id'"),
         ([], r"keys must be a list of one or more column names, not \[\]"),
-        (["id", "nr"], r"keys names unknown columns \['nr'\]; the columns are \['id', 'at'\]"),
+        (["id", "nr"], r"'keys' names unknown columns \['nr'\]; the columns are \['id', 'at'\]"),
     ],
 )
 def test_invalid_keys_are_an_error(stream, keys, message):

@@ -60,11 +60,11 @@ def test_composite_key_must_match_in_all_columns(stream, spark):
             "keys of 'customers' must be a list of one or more column names, not 'customer'",
         ),
         ({"keys": []}, r"keys of 'customers' must be a list of one or more column names, not \[\]"),
-        ({"keys": ["nr"]}, r"columns \['nr'\] that the stream lacks; its columns are \['id', "),
-        ({"keys": ["id"]}, r"columns \['id'\] that dimension 'customers' lacks; its columns are \['city', "),
+        ({"keys": ["nr"]}, r"unknown columns \['nr'\]; the columns of the stream are \['id', "),
+        ({"keys": ["id"]}, r"unknown columns \['id'\]; the columns of dimension 'customers' are \['city', "),
         (
             {"keys": {"shops": ["id"]}},
-            r"keys is given for \['shops'\], but the dimensions are \['customers'\]",
+            r"'keys' names \['shops'\], but the dimensions are \['customers'\]",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command line: parse options, make one call, print. The module of a command is imported when it is called."""
+"""The command line. Each command parses its options, makes one call and prints; its module is imported on demand."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from headrace import __version__
 from headrace.cli.help_examples import examples
 from headrace.errors import HeadraceError
 
-# `headrace --help` lists the commands by task. Each command is the function of that name in
-# headrace.cli.<name>_command, or in the module that MODULES names. The text is the first line of its help.
+# `headrace --help` lists the commands by task. Each text is the first line of the command's own help.
 TASKS = {
-    "Start a bundle": {
+    "Create and check a bundle": {
         "init": "Create a bundle.",
         "doctor": "Check that this machine has what a run needs.",
         "check": "Find every mistake in the bundle without running it.",
@@ -43,6 +42,7 @@ TASKS = {
     },
 }
 COMMANDS = {name: summary for commands in TASKS.values() for name, summary in commands.items()}
+# A command is a function with its name: in headrace.cli.<name>_command, or in a module that MODULES gives for it.
 MODULES = {
     **dict.fromkeys(("deploy", "destroy", "plan", "promote", "rollback"), "deploy_commands"),
     **dict.fromkeys(("history", "jobs", "logs", "start", "stop"), "job_commands"),
@@ -58,19 +58,21 @@ class LazyCommands(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command of that name; return None if there is none."""
+        """Import the command with this name and return it; return None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(
-            importlib.import_module(f"headrace.cli.{MODULES.get(cmd_name, f'{cmd_name}_command')}"), cmd_name
-        )
+        module_name = MODULES.get(cmd_name, f"{cmd_name}_command")
+        command = getattr(importlib.import_module(f"headrace.cli.{module_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest a similar command for an unknown one; click 8.4 and newer suggests only imported commands."""
+        """Resolve a command as click does, but suggest a similar command for an unknown name.
+
+        click 8.4 and newer suggests only commands whose modules are imported.
+        """
         from difflib import get_close_matches
 
         if args[0] not in COMMANDS and (matches := get_close_matches(args[0], COMMANDS, n=1)):
@@ -78,21 +80,21 @@ class LazyCommands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by task."""
+        """Write the list of commands, grouped by task."""
         width = max(map(len, COMMANDS))
         for task, commands in TASKS.items():
             with formatter.section(task):
                 formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Print errors that the user can correct without a traceback, and exit with 1."""
+        """Run the command. Print an error that the user can correct without a traceback, and exit with 1."""
         try:
             return super().invoke(ctx)
         except HeadraceError as error:
             click.echo(str(error), err=True)
             ctx.exit(1)
         except OSError as error:
-            if error.filename is None:  # no path that the user could check
+            if error.filename is None:  # without a path, the user could not correct the error
                 raise
             click.echo(f"Error: {error.strerror}\n  at   {error.filename}\n  fix: {PATH_FIX}", err=True)
             ctx.exit(1)
@@ -108,4 +110,4 @@ class LazyCommands(click.Group):
 )
 @click.version_option(__version__, prog_name="headrace", message="%(prog)s %(version)s")
 def main() -> None:
-    """Run Spark streaming jobs on a laptop, check them before they run, deploy the same bytes to production."""
+    """Run Spark streaming jobs on a laptop, check them before they run, and deploy them to production."""

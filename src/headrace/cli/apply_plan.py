@@ -1,9 +1,9 @@
-"""Apply a plan for a command: its options, its output and its confirmation."""
+"""Options, output and confirmation of the commands that apply a plan."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,7 +11,6 @@ import click
 from headrace.cli import confirmation, shared_options
 
 if TYPE_CHECKING:
-    from headrace.deploy.apply import ApplyOptions
     from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.plan import Plan
     from headrace.release.releases import Release
@@ -20,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def apply_options(function: F) -> F:
-    """Add the options of all commands that apply a plan."""
+    """Add the options that are shared by all commands that apply a plan."""
     for option in (
         click.option(
             "--delete",
@@ -29,7 +28,11 @@ def apply_options(function: F) -> F:
             multiple=True,
             help="Allow the deletion of this job. Can be repeated.",
         ),
-        click.option("--any-identity", is_flag=True, help="Let production jobs run as a person."),
+        click.option(
+            "--any-identity",
+            is_flag=True,
+            help="Allow production jobs to run as a user instead of a service principal.",
+        ),
         click.option(
             "--keep",
             metavar="N",
@@ -47,20 +50,22 @@ def apply_options(function: F) -> F:
     return function
 
 
-def create_order(command: str, options: dict[str, Any], promoted_from: str = "") -> ApplyOptions:
-    """Return the order for `apply` from the values of `apply_options`."""
-    from headrace.deploy.apply import ApplyOptions
-    from headrace.deploy.drain import Timeouts
-
-    limits = Timeouts(options["drain"], options["within"])
-    return ApplyOptions(command, promoted_from, options["break_lock"], options["keep"], limits)
-
-
 def apply_plan(
-    plan: Plan, release: Release, target: DeployTarget, order: ApplyOptions, options: dict[str, Any]
+    command: str,
+    plan: Plan,
+    release: Release,
+    target: DeployTarget,
+    values: Mapping[str, Any],
+    *,
+    promoted_from: str = "",
 ) -> None:
-    """Print the plan, ask for confirmation, and apply the plan."""
-    from headrace.deploy.apply import apply
+    """Print the plan, ask for confirmation, and apply the plan.
+
+    `values` are the values of the options that `apply_options` adds. `promoted_from` is the environment whose release
+    the command promotes.
+    """
+    from headrace.deploy.apply import ApplyOptions, apply
+    from headrace.deploy.drain import Timeouts
     from headrace.deploy.policy import require_allowed
     from headrace.deploy.state_store import StateStore
 
@@ -68,15 +73,17 @@ def apply_plan(
     if plan.is_empty:
         StateStore(target).remove_dead_lock()
         return
-    deletions = confirmation.confirm_deletions(plan, options["deletions"])
-    require_allowed(plan, release, target, deletes=deletions, any_identity=options["any_identity"])
-    confirmation.confirm_change(target, yes=options["yes"])
+    deletions = confirmation.confirm_deletions(plan, values["deletions"])
+    require_allowed(plan, release, target, deletes=deletions, any_identity=values["any_identity"])
+    confirmation.confirm_change(target, yes=values["yes"])
+    timeouts = Timeouts(drain=values["drain"], start=values["within"])
+    options = ApplyOptions(command, promoted_from, values["break_lock"], values["keep"], timeouts)
     try:
-        state = apply(plan, release, target, order, click.echo)
+        state = apply(plan, release, target, options, click.echo)
     except KeyboardInterrupt:
         click.echo("Interrupted. Run the same command again to continue.", err=True)
         raise
-    click.echo(f"{order.command}: environment {target.name} has release {state.release}")
+    click.echo(f"{command}: environment {target.name} has release {state.release}")
 
 
 def print_plan(plan: Plan, *, as_json: bool = False) -> None:

@@ -25,9 +25,9 @@ def build(release_id: str | None, allowed_files: tuple[str, ...], bundle_dir: Pa
     """Build a release.
 
     A release is a directory under dist/releases with the bundle's wheel, its requirements, conf, resources and
-    databricks.yml. It is named by the hash of its content, so the same tree gives the same release. Hidden files are
-    left out. A link that leads out of the bundle is an error. Files that look like a credential (*.pem, *.key, and data
-    files named cred* or *secret*) are packed only if you confirm it, or name them with --allow-file.
+    databricks.yml. Its name is the hash of its content, so the same files give the same release. Hidden files are left
+    out. A link that leads out of the bundle is an error. Files that look like a credential (*.pem, *.key, and data
+    files named cred* or *secret*) are packed only after a confirmation, or if --allow-file names them.
     """
     from headrace.config.load import find_root
     from headrace.release import releases
@@ -41,19 +41,22 @@ def build(release_id: str | None, allowed_files: tuple[str, ...], bundle_dir: Pa
     if as_json:
         click.echo(json.dumps({**asdict(release.manifest), "directory": str(release.directory)}, indent=2))
         return
-    click.echo(f"release {release.id}{'' if release_id is None else ': all files match the manifest'}")
-    for line in _lines(release, root):
+    result = "" if release_id is None else ": all files match the manifest"
+    click.echo(f"release {release.id}{result}")
+    for line in _describe(release, root):
         click.echo(f"  {line}")
 
 
-def _lines(release: Release, root: Path) -> list[str]:
+def _describe(release: Release, root: Path) -> list[str]:
     manifest = release.manifest
-    is_below = release.directory.is_relative_to(root)
-    commit = (
-        manifest.commit[:12] + (", with uncommitted changes" if manifest.dirty else "") if manifest.commit else "none"
-    )
+    directory = release.directory
+    if directory.is_relative_to(root):
+        directory = directory.relative_to(root)
+    commit = manifest.commit[:12] or "none"
+    if manifest.commit and manifest.dirty:
+        commit += ", with uncommitted changes"
     return [
-        f"path   {release.directory.relative_to(root) if is_below else release.directory}",
+        f"path   {directory}",
         f"commit {commit}",
         f"files  {len(manifest.files)}",
         *(f"wheel  {Path(path).name}" for path in manifest.wheels),

@@ -1,4 +1,4 @@
-"""`headrace check`: find every mistake that the files show without running anything."""
+"""`headrace check`: find every mistake in the bundle without running it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 @click.command(epilog=examples("headrace check", "headrace check --deep --env local"))
 @shared_options.environment(default=None)
-@click.option("--deep", is_flag=True, help="Also start Spark and check all that a run would check. Writes nothing.")
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also start Spark, and check everything that a run checks before its first batch. Writes nothing.",
+)
 @shared_options.values
 @shared_options.bundle_dir
 @shared_options.output_format
@@ -47,7 +51,7 @@ def check(environment: str | None, deep: bool, values: dict[str, str], bundle_di
 
 
 def _check_with_spark(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Problem], list[str]]:
-    """Start a session; return the problems and the warnings that it reports for the bundle's pipelines."""
+    """Start Spark and check all pipelines of the bundle; return the problems and the warnings."""
     from headrace.config.load import load_bundle
     from headrace.runtime import runner
     from headrace.spark import session
@@ -60,11 +64,11 @@ def _check_with_spark(root: Path, environment: str, values: dict[str, str]) -> t
         return list(error.problems), []
 
 
-def _summary(reading: BundleDraft) -> str:
+def _summary(bundle: BundleDraft) -> str:
     counts = {
-        "pipeline": len(reading.drafts),
-        "step": sum(len(draft.steps) for draft in reading.drafts),
-        "environment": len(reading.environments),
+        "pipeline": len(bundle.drafts),
+        "step": sum(len(draft.steps) for draft in bundle.drafts),
+        "environment": len(bundle.environments),
     }
     return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items())
 

@@ -1,4 +1,4 @@
-"""Ask for confirmation before an environment changes or a credential is packed. Options answer without a terminal."""
+"""Ask for confirmation before an environment is changed or a credential is packed. Options replace the questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def confirm_change(target: DeployTarget, *, yes: bool, name_required: bool = False) -> None:
-    """Ask whether to change the environment; raise DeploymentError unless the user agrees, or passed --yes.
+    """Ask whether to change the environment; raise DeploymentError unless the user agrees or has passed --yes.
 
     In production, or with `name_required`, the user has to type the name of the environment.
     """
@@ -35,18 +35,29 @@ def confirm_change(target: DeployTarget, *, yes: bool, name_required: bool = Fal
                 f"{typed!r} is not {target.name!r}: nothing was changed", fix=f"type {target.name}, or pass --yes"
             )
     elif not click.confirm("Continue?"):
-        raise DeploymentError("nothing was changed", fix="run it again and answer y, or pass --yes")
+        raise DeploymentError("nothing was changed", fix="run the command again and answer y, or pass --yes")
 
 
 def confirm_deletions(plan: Plan, allowed: Collection[str]) -> set[str]:
-    """Return the allowed jobs and those whose deletion the user confirms. --yes does not confirm a deletion."""
-    others = [job.key for job in plan.jobs if job.deletes_existing_job and job.key not in allowed]
-    pending = others if _is_interactive() else []
-    return {*allowed, *(key for key in pending if click.confirm(f"Delete job {key}? Its tables and checkpoints stay."))}
+    """Return the keys of the jobs that may be deleted: those in `allowed`, and those that the user confirms.
+
+    --yes does not confirm a deletion.
+    """
+    if not _is_interactive():
+        return set(allowed)
+    questions = {
+        job.key: f"Delete job {job.key}? Its tables and checkpoints stay."
+        for job in plan.jobs
+        if job.deletes_existing_job and job.key not in allowed
+    }
+    return {*allowed, *(key for key, question in questions.items() if click.confirm(question))}
 
 
 def confirm_credentials(credentials: Sequence[str]) -> bool:
-    """Ask whether to pack these files; without a terminal return False. --yes does not confirm it."""
+    """Return whether the user agrees to pack these files; return False if stdin is not a terminal.
+
+    --yes does not answer this question.
+    """
     if not _is_interactive():
         return False
     click.echo("These files look like credentials:", err=True)

@@ -1,4 +1,4 @@
-"""`headrace plan`, `deploy`, `promote`, `rollback`, `destroy`: show changes of an environment, and apply them."""
+"""`headrace plan`, `deploy`, `promote`, `rollback`, `destroy`: show the changes of a deployment, and apply them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli import confirmation, shared_options
-from headrace.cli.apply_plan import apply_options, apply_plan, create_order, print_plan
+from headrace.cli.apply_plan import apply_options, apply_plan, print_plan
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
     from headrace.deploy.deploy_target import DeployTarget
+    from headrace.deploy.gate import Gate
     from headrace.release.releases import Release
 
-EXIT_CHANGES = 3  # for --exit-code
+EXIT_CHANGES = 3  # the exit code of `plan --exit-code` if something would change
 
 release_option = click.option(
-    "--release", "release_id", metavar="ID", help="A built release; by default the release of the working tree."
+    "--release",
+    "release_id",
+    metavar="ID",
+    help="The id of a built release; by default the release of the working tree.",
 )
 
 
-def _open(
+def _open_release_and_target(
     bundle_dir: Path, environment: str, release_id: str | None, allowed_files: tuple[str, ...]
 ) -> tuple[Release, DeployTarget]:
-    """Return the release, built if it is that of the working tree, and the environment to deploy it to."""
+    """Return the release to deploy, and the environment to deploy it to.
+
+    Without `release_id`, build the release of the working tree if it is not built yet.
+    """
     from headrace.config.load import find_root
     from headrace.deploy.deploy_target import open_target
     from headrace.release import releases
@@ -69,7 +76,7 @@ def plan(
     from headrace.deploy import planner
     from headrace.deploy.state_store import StateStore
 
-    release, target = _open(bundle_dir, environment, release_id, allowed_files)
+    release, target = _open_release_and_target(bundle_dir, environment, release_id, allowed_files)
     new_plan = planner.plan(release, target, StateStore(target).read())
     if save is not None:
         save.write_text(new_plan.to_json())
@@ -86,7 +93,7 @@ def plan(
     "plan_file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Apply this saved plan, or fail if it is stale.",
+    help="Apply this saved plan; fail if the environment has changed since the plan was made.",
 )
 @shared_options.allow_file
 @apply_options
@@ -109,29 +116,31 @@ def deploy(
     from headrace.deploy.plan import Plan
     from headrace.deploy.state_store import StateStore
 
-    saved = Plan.load(plan_file) if plan_file else None
-    if saved is not None:
-        environment, release_id = saved.environment, saved.release
-    release, target = _open(bundle_dir, environment, release_id, allowed_files)
+    saved_plan = Plan.load(plan_file) if plan_file else None
+    if saved_plan is not None:
+        environment, release_id = saved_plan.environment, saved_plan.release
+    release, target = _open_release_and_target(bundle_dir, environment, release_id, allowed_files)
     new_plan = planner.plan(release, target, StateStore(target).read())
-    if saved is not None:
-        require_current(saved, new_plan)
-    apply_plan(new_plan, release, target, create_order("deploy", options), options)
+    if saved_plan is not None:
+        require_current(saved_plan, new_plan)
+    apply_plan("deploy", new_plan, release, target, options)
 
 
 @click.command(epilog=examples("headrace promote --from staging --to prod"))
-@click.option("--from", "source", metavar="NAME", required=True, help="The environment whose release is deployed.")
-@click.option("--to", "environment", metavar="NAME", required=True, help="The environment to deploy it to.")
+@click.option(
+    "--from", "source", metavar="NAME", required=True, help="The environment whose current release is promoted."
+)
+@click.option("--to", "environment", metavar="NAME", required=True, help="The environment to deploy the release to.")
 @click.option(
     "--gate",
     type=click.Choice(["success", "started", "none"]),
     default="success",
     show_default=True,
-    help="What the runs of the release must have done in the first environment: succeeded, started, or nothing.",
+    help="What each job needs in the --from environment: a successful run of the release, a started run, or no run.",
 )
 @apply_options
 @shared_options.bundle_dir
-def promote(source: str, environment: str, gate: Any, bundle_dir: Path, **options: Any) -> None:
+def promote(source: str, environment: str, gate: Gate, bundle_dir: Path, **options: Any) -> None:
     """Deploy the release of one environment to another, byte for byte."""
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
@@ -147,18 +156,18 @@ def promote(source: str, environment: str, gate: Any, bundle_dir: Path, **option
     require_successful_runs(source_target, state, gate)
     release = upload.fetch_release(state.release, source_target, root, click.echo)
     new_plan = planner.plan(release, target, StateStore(target).read())
-    apply_plan(new_plan, release, target, create_order("promote", options, promoted_from=source), options)
+    apply_plan("promote", new_plan, release, target, options, promoted_from=source)
 
 
 @click.command(epilog=examples("headrace rollback --env prod", "headrace rollback --env prod --to 3f2a"))
 @shared_options.environment()
-@click.option("--to", "release_id", metavar="ID", help="The release; by default the one before the present release.")
+@click.option("--to", "release_id", metavar="ID", help="The id of the release; by default the previous release.")
 @apply_options
 @shared_options.bundle_dir
 def rollback(environment: str, release_id: str | None, bundle_dir: Path, **options: Any) -> None:
     """Deploy an earlier release again.
 
-    Does not change checkpoints and tables.
+    Does not change checkpoints or tables.
     """
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
@@ -170,7 +179,7 @@ def rollback(environment: str, release_id: str | None, bundle_dir: Path, **optio
     target = open_target(root, environment)
     state = StateStore(target).read()
     release = upload.fetch_release(choose_rollback_release(state, target, release_id), target, root, click.echo)
-    apply_plan(planner.plan(release, target, state), release, target, create_order("rollback", options), options)
+    apply_plan("rollback", planner.plan(release, target, state), release, target, options)
 
 
 @click.command(epilog=examples("headrace destroy --env dev"))
@@ -182,7 +191,7 @@ def rollback(environment: str, release_id: str | None, bundle_dir: Path, **optio
 def destroy(environment: str, drain: float, break_lock: bool, yes: bool, bundle_dir: Path) -> None:
     """Delete an environment's jobs and releases.
 
-    Does not delete tables and checkpoints.
+    Does not delete tables or checkpoints.
     """
     from headrace.config.load import find_root
     from headrace.deploy import deployed_jobs, planner

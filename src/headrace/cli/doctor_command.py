@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def doctor(environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
     """Check that this machine has what a run needs.
 
-    Checks Python, Java, Spark, jars, memory, disk space and the login to a workspace, as far as the environment needs
-    them. Outside of a bundle it checks for a local run with default settings.
+    Checks what the environment needs: Python, Java, Spark, jars, memory and disk space, or the login to a workspace.
+    Outside of a bundle, checks the needs of a local run with default settings.
     """
     from headrace.observe.doctor import examine
 
-    bundle, loaded = _load_environment(bundle_dir, environment, values)
-    findings = (bundle, *examine(loaded))
+    bundle_finding, loaded_environment = _load_environment(bundle_dir, environment, values)
+    findings = (bundle_finding, *examine(loaded_environment))
     is_healthy = all(finding.ok for finding in findings)
     click.echo(_as_json(findings, ok=is_healthy) if as_json else "\n".join(map(_as_text, findings)))
     if not is_healthy:
@@ -37,7 +37,7 @@ def doctor(environment: str, values: dict[str, str], bundle_dir: Path, as_json: 
 
 
 def _load_environment(bundle_dir: Path, environment: str, values: dict[str, str]) -> tuple[Finding, Environment | None]:
-    """Return a finding about the bundle, and the environment if it can be loaded."""
+    """Return a finding about the bundle, and its environment, or None if the environment cannot be loaded."""
     from headrace.config.load import find_root, load_bundle
     from headrace.errors import ConfigurationError
     from headrace.observe.doctor import Finding
@@ -45,7 +45,9 @@ def _load_environment(bundle_dir: Path, environment: str, values: dict[str, str]
     try:
         root = find_root(bundle_dir)
     except ConfigurationError:
-        return Finding("bundle", True, "none here: checking for a local run with default settings"), None
+        return Finding(
+            "bundle", True, "no bundle in this directory: checking the needs of a local run with default settings"
+        ), None
     try:
         loaded = load_bundle(root, environment, values, lenient=True).environment
     except ConfigurationError as error:

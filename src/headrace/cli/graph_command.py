@@ -34,9 +34,10 @@ def graph(
     from headrace.config.load import find_root, load_bundle
     from headrace.observe import graph_rendering
 
-    # Lenient, because the graph does not depend on values.
+    # The graph does not depend on --value, so required values may be missing.
     bundle = load_bundle(find_root(bundle_dir), environment, lenient=True)
-    pipeline_graph = graph_rendering.build_graph(bundle, *([pipeline] if pipeline else bundle.pipelines))
+    pipelines = [pipeline] if pipeline else list(bundle.pipelines)
+    pipeline_graph = graph_rendering.build_graph(bundle, *pipelines)
     renderers = {"text": graph_rendering.as_text, "mermaid": graph_rendering.as_mermaid, "svg": graph_rendering.as_svg}
     render = graph_rendering.as_json if as_json else renderers[graph_format]
     text = render(pipeline_graph)

@@ -1,4 +1,4 @@
-"""`headrace init`: create a bundle that runs without changes."""
+"""`headrace init`: create a bundle that can be run as it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headrace.cli.help_examples import examples
 def init(name: str, directory: Path | None) -> None:
     """Create a bundle.
 
-    The bundle runs and passes its tests without changes. It contains a pipeline from bronze to gold with sample data
+    The bundle can be run and tested as it is. It contains a pipeline from bronze to gold with sample data
     and tests, the configuration of four environments, a job, locked dependencies, and Headrace's own wheel.
     """
     from headrace.release import scaffold

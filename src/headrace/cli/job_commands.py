@@ -1,4 +1,4 @@
-"""`headrace jobs`, `history`, `start`, `stop`, `logs`: show the deployed jobs and their runs, start and stop them."""
+"""`headrace jobs`, `history`, `start`, `stop`, `logs`: show, start and stop deployed jobs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from headrace.cli import shared_options
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
+    from headrace.deploy.deploy_state import HistoryEntry
     from headrace.deploy.deploy_target import DeployTarget
     from headrace.deploy.remote import Run
 
@@ -35,10 +36,10 @@ def jobs(environment: str, bundle_dir: Path, as_json: bool) -> None:
         click.echo(json.dumps([asdict(job) for job in job_list], indent=2))
         return
     rows = [
-        [job.key, str(job.id), job.release, " ".join(filter(None, (job.trigger, job.state))), _format_run(job.last)]
+        [job.key, str(job.id), job.release, f"{job.trigger} {job.state}".strip(), _format_run(job.last)]
         for job in job_list
     ]
-    print_table(["job", "id", "release", "starts", "last run"], rows, empty=f"no job is deployed to {environment}")
+    print_table(["job", "id", "release", "trigger", "last run"], rows, empty=f"no job is deployed to {environment}")
 
 
 @click.command(epilog=examples("headrace history --env prod"))
@@ -61,7 +62,7 @@ def history(environment: str, bundle_dir: Path, as_json: bool) -> None:
             entry.at,
             f"{entry.command} from {entry.promoted_from}" if entry.promoted_from else entry.command,
             entry.release,
-            (entry.commit[:12] or "none") + (", with uncommitted changes" if entry.dirty and entry.commit else ""),
+            _format_commit(entry),
             entry.by,
             entry.outcome,
         ]
@@ -100,8 +101,8 @@ def stop(
 ) -> None:
     """Stop a deployed job, or a run on this machine.
 
-    The run finishes its batches first. A deployed job stays stopped, also when it is deployed again, until
-    `headrace start`. In an environment that cannot be deployed to, such as local, JOB is the name of a pipeline.
+    The run finishes its batches first. A deployed job stays stopped until `headrace start`, even if it is deployed
+    again. In an environment without deployments, such as local, JOB is the name of a pipeline.
     """
     from headrace.config.databricks.databricks_yml import read_resources
     from headrace.config.load import find_root, load_bundle
@@ -114,9 +115,10 @@ def stop(
     root = find_root(bundle_dir)
     if environment not in read_resources(root).targets:
         bundle = load_bundle(root, environment, values)
-        pipeline_steps(bundle, job)  # raises for an unknown pipeline
+        pipeline_steps(bundle, job)  # raises ConfigurationError if there is no pipeline of this name
         if click.get_current_context().get_parameter_source("drain") is ParameterSource.DEFAULT:
-            drain += milliseconds(bundle.environment.stop_grace) / 1000  # the run ends itself after its grace period
+            # A run may use its whole grace period before it ends by itself.
+            drain += milliseconds(bundle.environment.stop_grace) / 1000
         stop_run(bundle, job, within=drain, report=click.echo)
         return
     stop_job(
@@ -127,7 +129,7 @@ def stop(
 @click.command(epilog=examples("headrace logs orders --env prod", "headrace logs orders --env prod --run 1042"))
 @click.argument("job")
 @shared_options.environment()
-@click.option("--run", "run_id", metavar="ID", type=int, help="The run; by default the latest.")
+@click.option("--run", "run_id", metavar="ID", type=int, help="The run's id; by default the latest run.")
 @shared_options.bundle_dir
 def logs(job: str, environment: str, run_id: int | None, bundle_dir: Path) -> None:
     """Show the output of a deployed job's run."""
@@ -136,7 +138,8 @@ def logs(job: str, environment: str, run_id: int | None, bundle_dir: Path) -> No
 
     target = _open_target(bundle_dir, environment)
     run, text = read_job_output(job, target, StateStore(target).read(), run_id)
-    click.echo(f"run {run.id}: {_format_run(run)}{f', {run.url}' if run.url else ''}", err=True)
+    url = f", {run.url}" if run.url else ""
+    click.echo(f"run {run.id}: {_format_run(run)}{url}", err=True)
     click.echo(text, nl=False)
 
 
@@ -145,6 +148,12 @@ def _open_target(bundle_dir: Path, environment: str) -> DeployTarget:
     from headrace.deploy.deploy_target import open_target
 
     return open_target(find_root(bundle_dir), environment)
+
+
+def _format_commit(entry: HistoryEntry) -> str:
+    if not entry.commit:
+        return "none"
+    return entry.commit[:12] + (", with uncommitted changes" if entry.dirty else "")
 
 
 def _format_run(run: Run | None) -> str:

@@ -16,7 +16,7 @@ from headrace.graph import static_checks
 @shared_options.environment()
 @click.option("--step", "steps", metavar="NAME", multiple=True, help="Run only this step. Can be repeated.")
 @click.option("--follow", is_flag=True, help="Keep processing new input until Ctrl-C.")
-@click.option("--once", is_flag=True, help="Stop when the present input has been processed, whatever the trigger.")
+@click.option("--once", is_flag=True, help="Process the available data and stop, whatever the trigger.")
 @shared_options.values
 @shared_options.bundle_dir
 def run(
@@ -30,7 +30,7 @@ def run(
 ) -> None:
     """Run a pipeline.
 
-    A run ends when the present input has been processed, unless --follow or the trigger in the environment's file keeps
+    A run ends when it has processed the available data, unless --follow or the trigger in the environment's file keeps
     it running.
     """
     from headrace.cli.run_display import RunDisplay
@@ -39,15 +39,15 @@ def run(
     from headrace.spark import session
 
     if follow and once:
-        raise click.UsageError("--follow and --once exclude each other")
+        raise click.UsageError("--follow and --once cannot be used together")
     bundle = load_bundle(find_root(bundle_dir), environment, values)
     is_unbounded = runner.is_unbounded(bundle, pipeline, steps, follow=follow, once=once)
-    short = runner.is_short(bundle, pipeline, steps, follow=follow, once=once)
+    is_short = runner.is_short(bundle, pipeline, steps, follow=follow, once=once)
     static_checks.require_functions(bundle)
     with (
-        RunDisplay(bundle, pipeline, table=is_unbounded) as display,
+        RunDisplay(bundle, pipeline, show_table=is_unbounded) as display,
         runner.announce_run(bundle, pipeline, watch=display.show) as announced,
-        session.bundle_session(bundle, name=pipeline, short=short, record=short) as spark,
+        session.bundle_session(bundle, name=pipeline, short=is_short, record=is_short) as spark,
     ):
         display.spark_started()
         runner.run(spark, bundle, pipeline, announced=announced, only=steps, follow=follow, once=once)

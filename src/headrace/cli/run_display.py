@@ -12,21 +12,19 @@ import click
 from headrace.config.models import Bundle
 from headrace.runtime.events import Event, format_batch, format_lag
 
-# Fields of an event that are summed up, and their labels.
-TOTALS = {
-    "rows": "rows",
-    "late": "late",
-    "duplicates": "duplicates",
-    "quarantined": "quarantined",
-    "dropped": "dropped",
-}
-COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "lag", "watermark", "state")  # 80 wide with long step names
+# Fields of an event that are summed up per step. Totals are printed with these names.
+TOTALS = ("rows", "late", "duplicates", "quarantined", "dropped")
+# A table with these columns fits into 80 characters, even with long step names.
+COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "lag", "watermark", "state")
 
 
 class RunDisplay:
-    """Prints the events of a run as they arrive, and totals at its end."""
+    """Prints the events of a run as they arrive, and totals when the run ends.
 
-    def __init__(self, bundle: Bundle, pipeline: str, *, table: bool) -> None:
+    With `show_table`, the events are shown in a table if stdout is a terminal.
+    """
+
+    def __init__(self, bundle: Bundle, pipeline: str, *, show_table: bool) -> None:
         self._started = time.monotonic()
         self._title = f"pipeline {pipeline}, environment {bundle.environment.name}"
         self._last_batches: dict[str, Event] = {}
@@ -34,14 +32,14 @@ class RunDisplay:
         self._failures: dict[str, str] = {}
         self._warnings: list[str] = []
         self._live_table: Any = None
-        self._show_table = table and sys.stdout.isatty()
+        self._show_table = show_table and sys.stdout.isatty()
 
     def __enter__(self) -> RunDisplay:
         click.echo(f"{self._title}: starting Spark …", err=True)
         return self
 
     def spark_started(self) -> None:
-        """Start drawing the table, if the run shows one. Call it when Spark has started."""
+        """Start drawing the table, if this run shows a table. Call this method after Spark has started."""
         if self._show_table:
             from rich.live import Live
 
@@ -53,10 +51,10 @@ class RunDisplay:
         if event.what == "batch":
             totals = self._totals.setdefault(event.step, dict.fromkeys(TOTALS, 0))
             for name in TOTALS:
-                count = getattr(event, name)
+                count = getattr(event, name)  # a number, or one number for each rule
                 totals[name] += sum(count.values()) if isinstance(count, dict) else count
             self._last_batches[event.step] = event
-            self._failures.pop(event.step, None)
+            self._failures.pop(event.step, None)  # the step has recovered
         elif event.what == "warning":
             self._warnings.append(f"{event.step}: {event.message}")
         elif event.step:
@@ -85,8 +83,9 @@ class RunDisplay:
         from rich.text import Text
 
         table = Table(title=self._title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for column in COLUMNS:  # in a narrow terminal only the name of a step is wrapped
+        for column in COLUMNS:
             justify: Literal["left", "right"] = "left" if column in ("step", "watermark") else "right"
+            # If the terminal is too narrow, only step names are wrapped.
             table.add_column(column, justify=justify, no_wrap=column != "step", overflow="fold")
         for step, event in self._last_batches.items():
             table.add_row(
@@ -102,12 +101,12 @@ class RunDisplay:
         lines = [f"{step}: {', '.join(totals)}" for step in self._last_batches if (totals := self._other_totals(step))]
         lines += [f"Warning: {warning}" for warning in self._warnings]
         lines += [f"{step}: {message}" for step, message in self._failures.items()]
-        return Group(table, *map(Text, lines))  # Text, because rich would interpret markup in a record
+        return Group(table, *map(Text, lines))  # Text, because rich would interpret [brackets] in a str as markup
 
     def _other_totals(self, step: str) -> list[str]:
-        """Return the totals of a step that are not zero, without its rows."""
+        """Return the nonzero totals of a step, except its rows, as text."""
         totals = self._totals[step]
-        return [f"{totals[name]} {label}" for name, label in TOTALS.items() if totals[name] and name != "rows"]
+        return [f"{totals[name]} {name}" for name in TOTALS if totals[name] and name != "rows"]
 
     def _summary(self) -> str:
         seconds = time.monotonic() - self._started

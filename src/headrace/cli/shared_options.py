@@ -1,4 +1,4 @@
-"""Options that several commands share, so that a name means the same everywhere."""
+"""Options that several commands share, so that each option has the same meaning in every command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _parse_pairs(ctx: click.Context, parameter: click.Parameter, arguments: tupl
 
 
 def environment(default: str | None = "local") -> Callable[[F], F]:
-    """--env: the environment; without a default, all environments."""
+    """Return the option --env. With `default=None`, a command without --env applies to all environments."""
     help_text = "The environment." if default else "The environment; by default all of them."
     return click.option(
         "--env", "environment", metavar="NAME", default=default, show_default=default is not None, help=help_text
@@ -52,18 +52,22 @@ allow_file = click.option(
     "allowed_files",
     metavar="PATH",
     multiple=True,
-    help="Pack this file although it looks like a credential: a path in the bundle. Can be repeated.",
+    help="Pack this file of the bundle although it looks like a credential. Can be repeated.",
 )
 break_lock = click.option("--break-lock", is_flag=True, help="Take over the deployment lock of another command.")
 
 
-def _seconds(name: str, default: float, help_text: str) -> Callable[[F], F]:
-    kind = click.FloatRange(min=0)
-    return click.option(name, metavar="SECONDS", type=kind, default=default, show_default=True, help=help_text)
+def _seconds_option(name: str, default_s: float, help_text: str) -> Callable[[F], F]:
+    not_negative = click.FloatRange(min=0)
+    return click.option(
+        name, metavar="SECONDS", type=not_negative, default=default_s, show_default=True, help=help_text
+    )
 
 
-drain = _seconds("--drain", 300, "How long a run may take to finish its batches and stop, before it is cancelled.")
-within = _seconds("--within", 1800, "How long a new run may take to start.")
+drain = _seconds_option(
+    "--drain", 300, "How long a run may take to finish its batches and stop, before it is cancelled."
+)
+within = _seconds_option("--within", 1800, "How long a new run may take to start.")
 output_format = click.option(
     "-o",
     "as_json",

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.argument("table")
 @shared_options.environment()
 @click.option("--quarantine", is_flag=True, help="Show the quarantined rows of the step that writes the table.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="The number of rows.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many rows to show at most."
+)
 @shared_options.values
 @shared_options.bundle_dir
 @shared_options.output_format
@@ -37,8 +39,8 @@ def show(
 ) -> None:
     """Show the rows of a table.
 
-    Prints the newest rows, the size and the version of the table; with --quarantine the rows that its step quarantined,
-    with the reasons.
+    Prints the newest rows, the size and the version of the table. With --quarantine, prints the quarantined rows of the
+    step that writes the table, with the reasons.
     """
     from headrace.config.load import find_root, load_bundle
     from headrace.observe import table_info
@@ -47,12 +49,12 @@ def show(
     bundle = load_bundle(find_root(bundle_dir), environment, values)
     name = table_info.resolve_table_name(bundle, table, quarantine=quarantine)
     with session.bundle_session(bundle, name=f"show {name}") as spark:
-        info = table_info.table_info(spark, bundle, name, limit=limit)
+        info = table_info.read_table_info(spark, bundle, name, limit=limit)
     click.echo(json.dumps(info.as_dict(), default=str) if as_json else format_table_info(info))
 
 
 def format_table_info(info: TableInfo) -> str:
-    """Return the rows as a drawn table, with the size of the table below it."""
+    """Return the rows as a table with borders, followed by a line with the size of the Delta table."""
     from rich.console import Console
     from rich.table import Table
 
@@ -61,10 +63,12 @@ def format_table_info(info: TableInfo) -> str:
         table.add_column(column, overflow="fold")
     for row in info.rows:
         table.add_row(*("" if value is None else str(value) for value in row))
-    width = None if sys.stdout.isatty() else 200
-    console = Console(width=width, markup=False, emoji=False)  # data may contain [/b] or :cat:
+    width = None if sys.stdout.isatty() else 200  # None: as wide as the terminal
+    console = Console(width=width, markup=False, emoji=False)  # rich must not interpret values like [/b] or :cat:
     with console.capture() as captured:
         console.print(table)
     size = f"{info.count} rows, {info.files} files, {info.size / 1e6:.1f} MB, version {info.version}"
-    open_windows = f"\n{info.open_windows} windows are still open, counted per group" if info.open_windows else ""
+    open_windows = (
+        f"\n{info.open_windows} windows are still open, each counted once per group" if info.open_windows else ""
+    )
     return f"{captured.get()}{info.name}: {size}; {len(info.rows)} shown{open_windows}"

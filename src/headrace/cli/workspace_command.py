@@ -17,7 +17,7 @@ from headrace.cli.help_examples import examples
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".headrace/workspace"),
     show_default=True,
-    help="Directory for files, jobs and tables. They are kept for the next start.",
+    help="Directory for files, jobs and tables, which a later start uses again.",
 )
 @click.option(
     "--port",
@@ -25,14 +25,14 @@ from headrace.cli.help_examples import examples
     type=click.IntRange(0, 65535),
     default=7171,
     show_default=True,
-    help="Port to serve on; 0 takes a free one.",
+    help="Port to serve on; 0 selects a free port.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each call.")
 def workspace(directory: Path, port: int, verbose: bool) -> None:
     """Serve a Databricks workspace on this machine.
 
-    Jobs deployed to it run their wheels with local Spark. It serves on 127.0.0.1 only, until Ctrl-C, and accepts only
-    the token that it prints. Each start creates a new token.
+    Jobs deployed to the workspace run their wheels with local Spark. The workspace serves on 127.0.0.1 only, until
+    Ctrl-C, and accepts only the token that this command prints. Each start creates a new token.
     """
     from headrace.testing.workspace import LocalWorkspace
 
@@ -41,5 +41,5 @@ def workspace(directory: Path, port: int, verbose: bool) -> None:
         click.echo("In another terminal:")
         click.echo(f"  export DATABRICKS_HOST={running.url}")
         click.echo(f"  export DATABRICKS_TOKEN={running.token}")
-        click.echo("Ctrl-C stops it and its runs.")
+        click.echo("Press Ctrl-C to stop the workspace and its runs.")
         signal.pause()

@@ -1,4 +1,4 @@
-"""Check what a run needs of the machine. Each finding is ok, or has a fix."""
+"""Check that this machine has what a run needs. A finding is ok, or it has a fix."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORKSPACE_VARIABLES = (
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check; `fix` is empty if it is ok."""
+    """The result of one check. `finding` describes it; `fix` is empty if `ok` is true."""
 
     name: str
     ok: bool
@@ -41,12 +41,12 @@ class Finding:
 
 
 def examine(environment: Environment | None) -> tuple[Finding, ...]:
-    """Check everything that a run in this environment needs; without an environment, what a local run needs."""
+    """Check everything that a run in this environment needs, or without an environment, a local run."""
     return tuple(_run_check(name, check) for name, check in _checks(environment))
 
 
 def _run_check(name: str, check: Callable[[], str]) -> Finding:
-    """Return the text of the check as an ok finding, or its SetupError as a bad one."""
+    """Run the check. Return its text as an ok finding, or the SetupError that it raises as a finding with a fix."""
     try:
         return Finding(name, True, check())
     except SetupError as error:
@@ -54,10 +54,11 @@ def _run_check(name: str, check: Callable[[], str]) -> Finding:
 
 
 def _checks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Yield the name and the function of each check. It returns what it found, or raises SetupError."""
+    """Yield the name and the function of each check. The function returns a description, or raises SetupError."""
     engine = environment.engine if environment else LocalEngine(kind="local")
+    on_databricks = isinstance(engine, DatabricksEngine)
     yield "python", _python
-    if not isinstance(engine, DatabricksEngine):
+    if not on_databricks:
         yield "encoding", _encoding
         yield "java", lambda: f"{java.require()} ({java.executable()})"
         yield "spark", _spark
@@ -66,15 +67,14 @@ def _checks(environment: Environment | None) -> Iterator[tuple[str, Callable[[],
     if isinstance(engine, LocalEngine):
         yield "memory", lambda: java.require_memory(engine.memory)
         yield "cores", lambda: _cores(engine.cores)
-    if environment and not isinstance(engine, DatabricksEngine):
+    if environment and not on_databricks:
         urls = {"tables": environment.tables.root, "checkpoints": environment.checkpoints}
         for name, url in urls.items():
             if path := local_path(url or ""):
                 yield name, partial(_disk, Path(path))
-    on_databricks = isinstance(engine, DatabricksEngine)
     if on_databricks:
         yield "databricks-sdk", _sdk
-    yield "workspace", partial(_workspace, needed=on_databricks)
+    yield "workspace", partial(_workspace, is_login_needed=on_databricks)
 
 
 def _python() -> str:
@@ -91,7 +91,7 @@ def _encoding() -> str:
     encoding = codecs.lookup(locale.getencoding()).name
     if encoding != "utf-8":
         raise SetupError(
-            f"the locale's encoding is {encoding}: Java cannot open files whose names have other characters",
+            f"the locale's encoding is {encoding}: Java cannot open files with other characters in their names",
             fix="unset LC_ALL, or set it to C.UTF-8",
         )
     return encoding
@@ -102,8 +102,9 @@ def _spark() -> str:
         spark, delta = version("pyspark"), version("delta-spark")
     except PackageNotFoundError as error:
         raise SetupError(f"{error.name} is not installed", fix="pip install 'headrace[local]'") from error
-    lock = jars.locked(jars.spark_lock(spark))
-    needed = next(jar.coordinates.split(":")[2] for jar in lock if ":delta-spark_" in jar.coordinates)
+    locked_jars = jars.locked(jars.spark_lock(spark))
+    delta_jar = next(jar for jar in locked_jars if ":delta-spark_" in jar.coordinates)
+    _, _, needed = delta_jar.coordinates.split(":")  # group, artifact, version
     if delta != needed:
         raise SetupError(
             f"delta-spark is {delta}, but the Delta jars for Spark {spark} are {needed}",
@@ -114,18 +115,18 @@ def _spark() -> str:
 
 def _jars() -> str:
     try:
-        name = jars.spark_lock(version("pyspark"))
+        lock_name = jars.spark_lock(version("pyspark"))
     except PackageNotFoundError as error:
         raise SetupError("pyspark is not installed", fix="pip install 'headrace[local]'") from error
-    missing = jars.missing(name)
+    missing = jars.missing(lock_name)
     if not missing:
-        return f"{len(jars.locked(name))} in {jars.cache()}"
-    if not os.access(_nearest_existing(jars.cache()), os.W_OK):
+        return f"{len(jars.locked(lock_name))} jars in {jars.cache()}"
+    if not os.access(_nearest_existing_path(jars.cache()), os.W_OK):
         raise SetupError(
             f"{len(missing)} jars have to be downloaded, but {jars.cache()} is not writable",
             fix="set HEADRACE_CACHE to a writable directory",
         )
-    return f"the first run will download {len(missing)} ({jars.megabytes(missing)}) into {jars.cache()}"
+    return f"the first run will download {len(missing)} jars ({jars.megabytes(missing)}) into {jars.cache()}"
 
 
 def _loopback() -> str:
@@ -153,7 +154,7 @@ def _cores(cores: int) -> str:
 
 
 def _disk(path: Path) -> str:
-    existing = _nearest_existing(path)
+    existing = _nearest_existing_path(path)
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise SetupError(
             f"cannot write {path}: {existing} is not a writable directory",
@@ -162,23 +163,25 @@ def _disk(path: Path) -> str:
     free = shutil.disk_usage(existing).free
     if free < MIN_FREE_BYTES:
         raise SetupError(
-            f"the disk of {path} has {free >> 20} MB free", fix=f"free at least {MIN_FREE_BYTES >> 30} GB on it"
+            f"the disk of {path} has {free >> 20} MB free", fix=f"free at least {MIN_FREE_BYTES >> 30} GB on this disk"
         )
     return f"{path}: writable, {free >> 30} GB free"
 
 
-def _workspace(*, needed: bool) -> str:
-    """Return which variables are set, never their values, which may be secret."""
+def _workspace(*, is_login_needed: bool) -> str:
+    """Return the names of the variables that are set. Their values may be secret."""
     defined = [name for name in WORKSPACE_VARIABLES if os.environ.get(name)]
-    if defined or not needed:
-        return f"{', '.join(defined)} set" if defined else "no DATABRICKS_… variable is set; a local run needs none"
-    profiles = Path(os.environ.get("DATABRICKS_CONFIG_FILE") or Path.home() / ".databrickscfg")
-    if not profiles.is_file():
+    if defined:
+        return f"{', '.join(defined)} set"
+    if not is_login_needed:
+        return "no DATABRICKS_… variable is set; a local run needs none"
+    profiles_file = Path(os.environ.get("DATABRICKS_CONFIG_FILE") or Path.home() / ".databrickscfg")
+    if not profiles_file.is_file():
         raise SetupError(
-            f"no login to a workspace: no DATABRICKS_… variable is set, and {profiles} does not exist",
-            fix="set DATABRICKS_HOST and DATABRICKS_TOKEN, or write profiles into that file",
+            f"no login to a workspace: no DATABRICKS_… variable is set, and {profiles_file} does not exist",
+            fix="set DATABRICKS_HOST and DATABRICKS_TOKEN, or add a profile to that file",
         )
-    return f"profiles in {profiles}"
+    return f"profiles in {profiles_file}"
 
 
 def _sdk() -> str:
@@ -188,6 +191,6 @@ def _sdk() -> str:
         raise SetupError("databricks-sdk is not installed", fix="pip install 'headrace[deploy]'") from error
 
 
-def _nearest_existing(path: Path) -> Path:
-    # Not Path.exists: before Python 3.14 it raises PermissionError below an unreadable directory.
+def _nearest_existing_path(path: Path) -> Path:
+    # Before Python 3.14, Path.exists raises PermissionError below an unreadable directory; os.path.exists does not.
     return next(parent for parent in (path, *path.absolute().parents) if os.path.exists(parent))  # noqa: PTH110

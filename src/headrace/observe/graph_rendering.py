@@ -14,7 +14,9 @@ from headrace.graph.order import pipeline_steps
 
 Kind = str  # source, step, or a kind of sink
 
+# Sizes in pixels: of a box, of the gaps between boxes, and of the margin around the picture.
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 190, 44, 70, 24, 20
+MAX_NAME_LENGTH = 26  # characters of a name that fit into a box
 LINE_COLOR, TEXT_COLOR = "#6b7280", "#111827"
 FILL_COLORS = {"source": "#f3f4f6", "bronze": "#f6e0c8", "silver": "#e5e7eb", "gold": "#fdf0b8"}
 
@@ -58,22 +60,22 @@ def build_graph(bundle: Bundle, *pipelines: str) -> PipelineGraph:
     for pipeline in pipelines:
         for step in pipeline_steps(bundle, pipeline):
             node = Node("step", step.name, step.layer, pipeline)
-            arrows += [*_reads(step, node), *_writes(step, node, bundle)]
+            arrows += [*_read_arrows(step, node), *_write_arrows(step, node, bundle)]
     nodes = dict.fromkeys(node for arrow in arrows for node in (arrow.start, arrow.end))
     return PipelineGraph(pipelines, tuple(nodes), tuple(arrows))
 
 
-def _reads(step: Step, node: Node) -> Iterable[Arrow]:
+def _read_arrows(step: Step, node: Node) -> Iterable[Arrow]:
     for read in step.reads.values():
         start = Node("source", read.source) if read.source else Node("table", str(read.table))
         yield Arrow(start, node, "static" if read.static else "changes" if read.changes else "")
 
 
-def _writes(step: Step, node: Node, bundle: Bundle) -> Iterable[Arrow]:
+def _write_arrows(step: Step, node: Node, bundle: Bundle) -> Iterable[Arrow]:
     for sink in step.writes:
-        kind = sink.kind
-        end = Node(kind, "console" if kind == "console" else str(getattr(sink, kind)))
-        yield Arrow(node, end, "" if sink.mode == "append" else sink.mode)
+        # A sink has its name in a field with the name of its kind, as in `table: orders`. The console has no name.
+        name = "console" if sink.kind == "console" else str(getattr(sink, sink.kind))
+        yield Arrow(node, Node(sink.kind, name), "" if sink.mode == "append" else sink.mode)
     if step.tables_written and has_quarantine(step, bundle.environment):
         yield Arrow(node, Node("table", f"{step.tables_written[0]}_quarantine"), "quarantined")
 
@@ -104,11 +106,11 @@ def as_json(graph: PipelineGraph) -> str:
 
 def as_mermaid(graph: PipelineGraph) -> str:
     """Return a Mermaid flowchart."""
-    shapes = {"source": ("([", "])"), "step": ("[", "]"), "table": ("[(", ")]")}
+    brackets = {"source": ("([", "])"), "step": ("[", "]"), "table": ("[(", ")]")}
     lines = ["flowchart LR"]
     for node in graph.nodes:
-        left, right = shapes.get(node.kind, ("[/", "/]"))
-        lines.append(f'  {node.key}{left}"{node.name}"{right}')
+        opening, closing = brackets.get(node.kind, ("[/", "/]"))  # Mermaid draws a shape for each kind of brackets
+        lines.append(f'  {node.key}{opening}"{node.name}"{closing}')
     for arrow in graph.arrows:
         label = f"|{arrow.label}|" if arrow.label else ""
         lines.append(f"  {arrow.start.key} -->{label} {arrow.end.key}")
@@ -123,7 +125,7 @@ def as_mermaid(graph: PipelineGraph) -> str:
 
 
 def as_svg(graph: PipelineGraph) -> str:
-    """Return an SVG picture. Arrows point to the right: each node is in a column after those that it gets rows from."""
+    """Return an SVG picture. Arrows point to the right: each node is to the right of the nodes that send rows to it."""
     positions = _positions(graph)
     width = max((x for x, _ in positions.values()), default=0) + WIDTH + MARGIN
     height = max((y for _, y in positions.values()), default=0) + HEIGHT + MARGIN
@@ -143,14 +145,16 @@ def as_svg(graph: PipelineGraph) -> str:
 def _positions(graph: PipelineGraph) -> dict[Node, tuple[int, int]]:
     """Return the upper left corner of each node."""
     columns = dict.fromkeys(graph.nodes, 0)
-    for _ in graph.nodes:  # no path through the graph is longer than the number of its nodes
+    # Move each node to the right of its predecessors. A pass settles at least one more node of each path, so one pass
+    # for each node of the graph is enough.
+    for _ in graph.nodes:
         for arrow in graph.arrows:
             columns[arrow.end] = max(columns[arrow.end], columns[arrow.start] + 1)
-    heights: Counter[int] = Counter()
+    nodes_in_column: Counter[int] = Counter()
     positions = {}
     for node, column in columns.items():
-        positions[node] = (MARGIN + column * (WIDTH + GAP_X), MARGIN + heights[column] * (HEIGHT + GAP_Y))
-        heights[column] += 1
+        positions[node] = (MARGIN + column * (WIDTH + GAP_X), MARGIN + nodes_in_column[column] * (HEIGHT + GAP_Y))
+        nodes_in_column[column] += 1
     return positions
 
 
@@ -165,7 +169,7 @@ def _curve(start: tuple[int, int], end: tuple[int, int], label: str) -> str:
 def _box(node: Node, position: tuple[int, int]) -> str:
     x, y = position
     radius = HEIGHT // 2 if node.kind == "source" else 4
-    name = node.name if len(node.name) <= 26 else f"{node.name[:25]}…"
+    name = node.name if len(node.name) <= MAX_NAME_LENGTH else f"{node.name[: MAX_NAME_LENGTH - 1]}…"
     return (
         f"<g><title>{escape(node.name)}</title>"
         f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="{radius}" '

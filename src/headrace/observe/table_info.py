@@ -1,4 +1,4 @@
-"""Inspect a table: its newest rows, its size, its version and its open windows."""
+"""Read facts about a table: its newest rows, its size, its version and its open windows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableInfo:
-    """The newest rows of a table, and its measures."""
+    """The newest rows of a table, and the size and version of the table."""
 
     name: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    count: int
+    count: int  # the number of all rows
     files: int
     size: int  # in bytes
     version: int
-    open_windows: int  # counted per group
+    open_windows: int  # each window is counted once per group
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the values for JSON."""
+        """Return the fields with the keys of the JSON output."""
         rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
         return {
             "table": self.name,
@@ -45,24 +45,32 @@ class TableInfo:
 
 
 def resolve_table_name(bundle: Bundle, table: str, *, quarantine: bool) -> str:
-    """Return the name of a table, or of its quarantine; raise ConfigurationError if no step of the bundle writes it."""
+    """Return the name of `table`, or with `quarantine` the name of its quarantine table.
+
+    `table` may also be the name of a quarantine table. Raise ConfigurationError if no step of the bundle writes it.
+    """
     writers = {name: step for _, step in bundle.located_steps() for name in step.tables_written}
+    if table in writers and not quarantine:
+        return table
     base = table if table in writers else table.removesuffix(QUARANTINE_SUFFIX)
     if base not in writers:
         raise ConfigurationError(f"no step writes table {table!r}", fix=closest_match(table, writers))
-    # A step with several tables has one quarantine, named after the first.
-    return writers[base].tables_written[0] + QUARANTINE_SUFFIX if quarantine or table != base else table
+    # A step that writes several tables has one quarantine table, which is named after the first of them.
+    return writers[base].tables_written[0] + QUARANTINE_SUFFIX
 
 
-def table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> TableInfo:
-    """Return the newest rows of a table, up to `limit`, and its measures."""
+def read_table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> TableInfo:
+    """Return at most `limit` of the newest rows of a table, and its size and version.
+
+    A quarantine table that does not exist yet has no rows. Raise DataError for any other table that does not exist.
+    """
     table = table_of(bundle.environment, name)
     if not table.exists(spark):
-        if name.endswith(QUARANTINE_SUFFIX) and table_of(
-            bundle.environment, name.removesuffix(QUARANTINE_SUFFIX)
-        ).exists(spark):
-            return TableInfo(name, (), (), 0, 0, 0, 0, 0)  # created with its first row
-        fix = f"first run the step that writes {name.removesuffix(QUARANTINE_SUFFIX)!r}"
+        base = name.removesuffix(QUARANTINE_SUFFIX)
+        if base != name and table_of(bundle.environment, base).exists(spark):
+            # A quarantine table is created when its first row is quarantined.
+            return TableInfo(name, columns=(), rows=(), count=0, files=0, size=0, version=0, open_windows=0)
+        fix = f"first run the step that writes {base!r}"
         raise DataError(f"table {name!r} does not exist yet", where=table.location, fix=fix)
     frame = table.read(spark)
     sort_columns = [column for column in ("window_start", "quarantined_at") if column in frame.columns]
@@ -74,30 +82,36 @@ def table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) ->
     version = table.delta(spark).history(1).select("version").collect()[0]["version"]
     return TableInfo(
         name,
-        tuple(frame.columns),
-        _collect_in_utc(newest),
-        frame.count(),
-        detail["numFiles"],
-        detail["sizeInBytes"],
-        version,
-        _open_windows(bundle, name) if "window_start" in frame.columns else 0,
+        columns=tuple(frame.columns),
+        rows=_collect_in_utc(newest),
+        count=frame.count(),
+        files=detail["numFiles"],
+        size=detail["sizeInBytes"],
+        version=version,
+        open_windows=_count_open_windows(bundle, name) if "window_start" in frame.columns else 0,
     )
 
 
 def _collect_in_utc(frame: DataFrame) -> tuple[tuple[Any, ...], ...]:
-    """Return the rows of the frame with timestamps in UTC; pyspark converts them to the local time zone."""
-    timestamps = {index for index, field in enumerate(frame.schema.fields) if field.dataType.typeName() == "timestamp"}
+    """Return the rows of the frame with timestamps in UTC. (pyspark returns timestamps in the local time zone.)"""
+    timestamp_indexes = {
+        index for index, field in enumerate(frame.schema.fields) if field.dataType.typeName() == "timestamp"
+    }
     return tuple(
         tuple(
-            value.astimezone(UTC).replace(tzinfo=None) if index in timestamps and value is not None else value
+            value.astimezone(UTC).replace(tzinfo=None) if index in timestamp_indexes and value is not None else value
             for index, value in enumerate(row)
         )
         for row in frame.collect()
     )
 
 
-def _open_windows(bundle: Bundle, name: str) -> int:
-    """Return how many rows, one per group, are still in the state of the step because their windows are open."""
+def _count_open_windows(bundle: Bundle, name: str) -> int:
+    """Return the number of open windows of a gold table, each counted once per group.
+
+    The step that writes the table keeps the open windows in its state; the event of its last batch has their number.
+    Return 0 if there is no batch yet, or if no gold step writes the table in append mode.
+    """
     for pipeline in bundle.pipelines.values():
         for step in pipeline.steps.values():
             if name in step.tables_written and step.layer == "gold" and step.output == "append":

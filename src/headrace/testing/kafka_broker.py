@@ -1,4 +1,4 @@
-"""A real Kafka broker for tests: one node on 127.0.0.1 in a child process, deleted with its data afterwards."""
+"""A real Kafka broker for tests: a single node on 127.0.0.1 in a child process. Its data is deleted when it stops."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _JVM_OPTIONS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
+controller.quorum.voters=1@127.0.0.1:{controller_port}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={home}/data
 log.cleaner.dedupe.buffer.size=4194304
@@ -64,11 +64,11 @@ class Record(NamedTuple):
 
 
 class KafkaBroker:
-    """A broker that runs inside a `with` block; a Spark session creates, writes and reads its topics."""
+    """A broker that runs inside a `with` block. Its topics are created, written and read through a Spark session."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._port, self._controller = _free_ports(2)
+        self._port, self._controller_port = _free_ports(2)
         self._home = tempfile.TemporaryDirectory(prefix="headrace-kafka-")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -92,7 +92,7 @@ class KafkaBroker:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            self._process.kill()  # no clean shutdown: its data is deleted anyway
+            self._process.kill()  # a clean shutdown is not needed, because the broker's data is deleted
             self._process.wait()
         self._home.cleanup()
 
@@ -103,7 +103,7 @@ class KafkaBroker:
             result = admin.createTopics([topic])
             self._wait_for_result(result.all())
             topic_id = result.topicId(name).get()
-            # The controller knows the topic before the broker does.
+            # The controller knows the topic before the broker does, so wait for the broker.
             _wait_for(lambda: topic_id.equals(self._topic_id(admin, name)), f"topic {name!r} was not created")
 
     def delete_topic(self, name: str) -> None:
@@ -118,7 +118,7 @@ class KafkaBroker:
         pairs = [record if isinstance(record, tuple) else (None, record) for record in records]
         if not pairs:
             return
-        rows = [tuple(item.encode() if isinstance(item, str) else item for item in pair) for pair in pairs]
+        rows = [(_encode(key), _encode(value)) for key, value in pairs]
         frame = self._spark.createDataFrame(rows, "key binary, value binary").coalesce(1)
         frame.write.format("kafka").options(**self._options(topic=topic)).save()
 
@@ -152,7 +152,7 @@ class KafkaBroker:
     def _admin(self) -> Iterator[Any]:
         try:
             admin = self._kafka.admin.Admin.create({"bootstrap.servers": self.servers})
-        except TypeError as error:  # what py4j raises for an unknown class
+        except TypeError as error:  # raised by py4j for an unknown class
             raise SetupError(
                 "this Spark session has no Kafka classes",
                 fix="start it with headrace.spark.jars.spark_jars(…) on spark.driver.extraClassPath",
@@ -178,18 +178,20 @@ class KafkaBroker:
 
     def _start(self) -> None:
         home = Path(self._home.name)
-        settings, logging = home / "server.properties", home / "log4j2.properties"
-        settings.write_text(_SETTINGS.format(port=self._port, controller=self._controller, home=home.as_posix()))
-        logging.write_text(_LOGGING)
-        command = [str(java.executable()), *_JVM_OPTIONS, f"-Dlog4j2.configurationFile={logging.as_uri()}"]
+        settings_file, logging_file = home / "server.properties", home / "log4j2.properties"
+        settings_file.write_text(
+            _SETTINGS.format(port=self._port, controller_port=self._controller_port, home=home.as_posix())
+        )
+        logging_file.write_text(_LOGGING)
+        command = [str(java.executable()), *_JVM_OPTIONS, f"-Dlog4j2.configurationFile={logging_file.as_uri()}"]
         command += ["-cp", os.pathsep.join(str(jar) for jar in jars.kafka_broker_jars())]
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        format_command = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings)]
+        format_command = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings_file)]
         with self.log.open("ab") as log:
             if subprocess.run(format_command, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode != 0:
                 raise self._startup_error("could not format its directory")
             self._process = broker = subprocess.Popen(
-                [*command, "kafka.Kafka", str(settings)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*command, "kafka.Kafka", str(settings_file)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         _wait_for(lambda: _READY_MESSAGE in self._read_log() or broker.poll() is not None, "it did not start")
         if broker.poll() is not None:
@@ -202,8 +204,12 @@ class KafkaBroker:
         tail = "\n".join(f"  {line}" for line in self._read_log().splitlines()[-20:])
         return SetupError(
             f"the Kafka broker {problem}; the last lines of its log:\n{tail}",
-            fix="correct the cause that the log shows, and start it again",
+            fix="correct the cause that the log shows, and start the broker again",
         )
+
+
+def _encode(value: Value) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
 
 
 def _bytes(value: bytearray | bytes | None) -> bytes | None:
@@ -211,7 +217,7 @@ def _bytes(value: bytearray | bytes | None) -> bytes | None:
 
 
 def _free_ports(count: int) -> list[int]:
-    # Not ephemeral ports: an outgoing connection could take one of them before the broker does.
+    # These ports are below the ephemeral ports, which an outgoing connection could take before the broker does.
     candidates = random.sample(range(20_000, 32_000), 1000)
     return list(islice(filter(_is_free, candidates), count))
 

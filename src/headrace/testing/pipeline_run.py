@@ -28,7 +28,7 @@ class PipelineRun:
     events: tuple[Event, ...]
 
     def table(self, name: str) -> DataFrame:
-        """Return a table; it is read lazily, so it shows later runs too."""
+        """Return a table as a DataFrame, which is read lazily and therefore includes the rows of later runs."""
         return table_of(self.bundle.environment, name).read(self.spark)
 
     def rows(self, name: str) -> list[Row]:
@@ -36,7 +36,7 @@ class PipelineRun:
         return self.table(name).collect()
 
     def quarantine(self, name: str) -> list[Row]:
-        """Return the quarantined rows of a table; an empty list if its quarantine table does not exist yet."""
+        """Return the quarantined rows of a table, or an empty list if the quarantine table does not exist yet."""
         table = table_of(self.bundle.environment, name + QUARANTINE_SUFFIX)
         return table.read(self.spark).collect() if table.exists(self.spark) else []
 
@@ -46,9 +46,9 @@ class PipelineRun:
 
 
 def relocate(bundle: Bundle, directory: Path, sources: Mapping[str, Path | Source] | None = None) -> Bundle:
-    """Return the bundle with its tables, checkpoints and folders in `directory`, and with these sources.
+    """Return the bundle with its tables, checkpoints and folders in `directory`.
 
-    A path replaces the path of a file source; a source replaces the whole definition.
+    `sources` replaces sources by name: a path replaces only the path of a file source, a Source the whole definition.
     """
     environment = bundle.environment
     new_sources = dict(environment.sources)
@@ -88,14 +88,15 @@ def run_pipeline(
     """Run a pipeline of the bundle in `root` until it has processed all available data.
 
     Tables, checkpoints and folders are in `directory`; another run with the same directory processes new data only.
-    Topics are not redirected: they are written to the environment's servers. `sources` replaces sources, or paths of
-    file sources.
+    Topics are written to the environment's own servers. `sources` replaces sources by name: a path replaces the path
+    of a file source. `values` are the values that the environment requires. `only` names the steps to run; if it is
+    empty, all steps run.
     """
     from headrace.runtime import runner
 
-    code = str(root / "src")
-    if code not in sys.path:
-        sys.path.insert(0, code)
+    code_directory = str(root / "src")
+    if code_directory not in sys.path:
+        sys.path.insert(0, code_directory)
     bundle = relocate(load_bundle(root, environment, values), directory, sources)
     events: list[Event] = []
     with runner.announce_run(bundle, pipeline, watch=events.append) as announced:

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.testing.stream_harness import StreamHarness
 
-if TYPE_CHECKING:  # pytest loads this plugin in every run, even without pyspark
+if TYPE_CHECKING:  # pytest always loads this plugin, even if pyspark is not installed
     from pyspark.sql import SparkSession
 
     from headrace.config.models import Setting
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # pytest loads this plugin in every run, even without pyspark
 
 @pytest.fixture(scope="session")
 def spark_settings() -> dict[str, Setting]:
-    """Return additional Spark settings; override this fixture in conftest.py."""
+    """Return additional Spark settings, by default none. Override this fixture in conftest.py to add some."""
     return {}
 
 

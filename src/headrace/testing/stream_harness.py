@@ -41,19 +41,19 @@ class StreamHarness:
         output: Output = "append",
         **settings: Any,
     ) -> Stream:
-        """Return a stream that has read no rows yet.
+        """Return a stream without rows; `Stream.feed` adds rows.
 
-        `inputs` are matched to the transform's parameters by name; a DataFrame is a static input. A single Input
-        belongs to the first parameter. `settings` are the transform's other arguments.
+        `inputs` are passed to the transform's parameters by name; a DataFrame is a static input. A single Input is
+        passed to the first parameter. `settings` are the transform's other arguments.
         """
-        by_name = {_first_parameter(transform): inputs} if isinstance(inputs, Input) else inputs
+        inputs_by_name = {_first_parameter(transform): inputs} if isinstance(inputs, Input) else inputs
         directory = Path(tempfile.mkdtemp(prefix="stream-", dir=self._directory))
-        streaming = {name: source for name, source in by_name.items() if isinstance(source, Input)}
-        frames = {name: source for name, source in by_name.items() if not isinstance(source, Input)}
-        for name, source in streaming.items():
+        streaming_inputs = {name: source for name, source in inputs_by_name.items() if isinstance(source, Input)}
+        frames = {name: source for name, source in inputs_by_name.items() if not isinstance(source, Input)}
+        for name, source in streaming_inputs.items():
             (directory / name).mkdir()
-            frames[name] = _read(self._spark, source, directory / name)
-        return Stream(self._spark, _call(transform, frames, settings), streaming, directory, output)
+            frames[name] = _read_stream(self._spark, source, directory / name)
+        return Stream(self._spark, _call(transform, frames, settings), streaming_inputs, directory, output)
 
     def run(
         self,
@@ -65,13 +65,13 @@ class StreamHarness:
         output: Output = "append",
         **settings: Any,
     ) -> list[list[Row]]:
-        """Start the stream and feed it one batch after the other; return the output rows of each batch."""
+        """Start a stream and feed the batches to it, one after the other; return the output rows of each batch."""
         stream = self.start(transform, inputs, output=output, **settings)
         return [stream.feed(**batch) if isinstance(batch, Mapping) else stream.feed(batch) for batch in batches]
 
 
 class Stream:
-    """A transform over inputs that grow with each `feed`, which restarts the query from its checkpoint."""
+    """A transform and its streaming inputs. Each `feed` adds rows, and restarts the query from its checkpoint."""
 
     def __init__(
         self, spark: SparkSession, frame: DataFrame, inputs: Mapping[str, Input], directory: Path, output: Output
@@ -86,7 +86,10 @@ class Stream:
         """Process one batch of rows, for the only streaming input or by input name; return the output rows."""
         if rows and len(self._inputs) != 1:
             raise ValueError(f"the stream has several inputs; pass the rows by input name: {list(self._inputs)}")
-        batch = by_input | ({next(iter(self._inputs)): rows} if rows else {})
+        batch = dict(by_input)
+        if rows:
+            (only_input,) = self._inputs
+            batch[only_input] = rows
         if unknown := batch.keys() - self._inputs.keys():
             raise ValueError(f"unknown inputs {sorted(unknown)}; the streaming inputs are {list(self._inputs)}")
         for name, input_rows in batch.items():
@@ -109,7 +112,7 @@ class Stream:
         return [row for batch in batches for row in batch]
 
 
-def _read(spark: SparkSession, source: Input, directory: Path) -> DataFrame:
+def _read_stream(spark: SparkSession, source: Input, directory: Path) -> DataFrame:
     frame = spark.readStream.schema(source.schema).parquet(str(directory))
     return frame.withWatermark(*source.watermark) if source.watermark else frame
 
@@ -121,7 +124,10 @@ def _first_parameter(transform: Callable[..., DataFrame]) -> str:
 def _call(
     transform: Callable[..., DataFrame], frames: Mapping[str, DataFrame], settings: Mapping[str, Any]
 ) -> DataFrame:
-    """Call the transform as a run does: a positional-only parameter takes the only streaming input, of any name."""
+    """Call the transform as a run does: a positional-only first parameter takes the only streaming input.
+
+    The name of that input does not matter. All other inputs and the settings are passed by name.
+    """
     first = next(iter(inspect.signature(transform).parameters.values()))
     if first.kind is not first.POSITIONAL_ONLY:
         return transform(**frames, **settings)

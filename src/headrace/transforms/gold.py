@@ -21,7 +21,8 @@ FUNCTIONS: dict[str, Callable[[Column], Column]] = {
     "first": F.first,
     "last": F.last,
 }
-Duration = str  # `headrace check` validates parameters annotated with a type of this name, in every transform
+# In every transform, `headrace check` validates the values of settings that are annotated with this type name.
+Duration = str
 DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
 
 
@@ -38,20 +39,26 @@ def aggregate_windows(
 ) -> DataFrame:
     """Compute aggregates such as `{revenue: {sum: amount}, orders: {count: "*"}}` per window and group.
 
-    `window` alone makes tumbling windows, with `slide` sliding ones. `gap` alone makes session windows, which end after
-    a pause of that length. `by` are the columns to group by.
+    `time` is the column with the event time; `by` are the columns to group by. `window` alone makes tumbling windows,
+    `window` and `slide` make sliding windows, and `gap` alone makes session windows, which end after a pause of that
+    length.
+    The columns of the result are `window_start`, `window_end`, the columns of `by`, and the aggregates.
     """
     if isinstance(by, str):
         raise ValueError(f"aggregate_windows: by must be a list of column names, not {by!r}")
-    _require("time", [time], rows)
-    _require("by", by, rows)
+    _require_columns("'time'", [time], rows)
+    _require_columns("'by'", by, rows)
     columns = [_aggregate(name, aggregate, rows).alias(name) for name, aggregate in aggregates.items()]
-    outputs = ["window_start", "window_end", *by, *aggregates]
-    if not columns or len(set(outputs)) < len(outputs):
-        raise ValueError(f"aggregate_windows: needs one or more aggregates, and different names, not {outputs}")
+    output_columns = ["window_start", "window_end", *by, *aggregates]
+    if not columns or len(set(output_columns)) < len(output_columns):
+        raise ValueError(
+            f"aggregate_windows: needs one or more aggregates, and columns with different names, not {output_columns}"
+        )
     time_window = _time_window(time, window, slide, gap).alias("_window")
     if gap and rows.isStreaming and not by:
-        raise ValueError("aggregate_windows: session windows of a stream need by, one or more columns to group by")
+        raise ValueError(
+            "aggregate_windows: session windows of a stream need 'by' with at least one column to group by"
+        )
     return (
         rows.groupBy(time_window, *map(_column, by))
         .agg(*columns)
@@ -72,7 +79,7 @@ def _time_window(time: str, window: str | None, slide: str | None, gap: str | No
         return F.session_window(_column(time), gap)
     if window and not gap:
         return F.window(_column(time), window, slide)
-    raise ValueError("aggregate_windows: give window (tumbling), window and slide (sliding), or gap alone (session)")
+    raise ValueError("aggregate_windows: set 'window' (tumbling), 'window' and 'slide' (sliding), or 'gap' (session)")
 
 
 def _aggregate(name: str, aggregate: Mapping[str, str], rows: DataFrame) -> Column:
@@ -83,14 +90,14 @@ def _aggregate(name: str, aggregate: Mapping[str, str], rows: DataFrame) -> Colu
         raise ValueError(f"aggregate_windows: {name!r} has an unknown function {function!r}; known: {list(FUNCTIONS)}")
     if (function, column) == ("count", "*"):
         return F.count(F.lit(1))
-    _require(f"aggregate {name!r}", [column], rows)
+    _require_columns(f"aggregate {name!r}", [column], rows)
     return FUNCTIONS[function](_column(column))
 
 
-def _require(parameter: str, columns: Sequence[str], rows: DataFrame) -> None:
+def _require_columns(setting: str, columns: Sequence[str], rows: DataFrame) -> None:
     if unknown := [column for column in columns if column not in rows.columns]:
         raise ValueError(
-            f"aggregate_windows: {parameter} names unknown columns {unknown}; the columns are {rows.columns}"
+            f"aggregate_windows: {setting} names unknown columns {unknown}; the columns are {rows.columns}"
         )
 
 

@@ -19,13 +19,14 @@ def join_static(
 ) -> DataFrame:
     """Join a stream with static tables: add the columns of each dimension to the rows with equal key columns.
 
-    The key columns have the same names on both sides. A null key matches nothing. A key that occurs twice in a
-    dimension duplicates its rows.
+    `dimensions` are the static inputs by name. `keys` is a list of key columns for all dimensions, or a list for each
+    dimension by name. Key columns have the same names in the stream and in the dimension. A null key matches nothing.
+    If a key occurs twice in a dimension, each row of the stream with this key is duplicated.
     """
     if how not in ("left", "inner"):
         raise ValueError(f"join_static: how must be 'left' or 'inner', not {how!r}")
     if not dimensions:
-        raise ValueError("join_static: there is no dimension to join; add at least one static input besides the stream")
+        raise ValueError("join_static: there is no dimension to join; add at least one static input")
     joined = rows
     for name, dimension_keys in _keys_by_dimension(keys, list(dimensions)).items():
         joined = _join(joined, dimensions[name], name, dimension_keys, how)
@@ -35,7 +36,7 @@ def join_static(
 def _keys_by_dimension(keys: list[str] | Mapping[str, list[str]], dimensions: list[str]) -> dict[str, list[str]]:
     by_name = dict(keys) if isinstance(keys, Mapping) else dict.fromkeys(dimensions, keys)
     if by_name.keys() != set(dimensions):
-        raise ValueError(f"join_static: keys is given for {list(by_name)}, but the dimensions are {dimensions}")
+        raise ValueError(f"join_static: 'keys' names {list(by_name)}, but the dimensions are {dimensions}")
     for name, columns in by_name.items():
         if isinstance(columns, str) or not columns:
             raise ValueError(
@@ -47,12 +48,15 @@ def _keys_by_dimension(keys: list[str] | Mapping[str, list[str]], dimensions: li
 def _join(rows: DataFrame, dimension: DataFrame, name: str, keys: list[str], how: str) -> DataFrame:
     for side, columns in (("the stream", rows.columns), (f"dimension {name!r}", dimension.columns)):
         if unknown := [key for key in keys if key not in columns]:
-            raise ValueError(f"join_static: keys names columns {unknown} that {side} lacks; its columns are {columns}")
+            raise ValueError(
+                f"join_static: 'keys' names unknown columns {unknown}; the columns of {side} are {columns}"
+            )
     added = [column for column in dimension.columns if column not in keys]
-    if both := [column for column in added if column in rows.columns]:
+    if conflicting := [column for column in added if column in rows.columns]:
         raise ValueError(
-            f"join_static: dimension {name!r} has columns {both} that the stream already has; "
+            f"join_static: dimension {name!r} has columns {conflicting} that the stream already has; "
             "rename or drop them in the step that writes the dimension"
         )
-    order = [F.col(f"`{column}`") for column in (*rows.columns, *added)]  # Spark's join moves the keys to the front
-    return rows.join(dimension, keys, how).select(order)
+    # Spark's join moves the key columns to the front. Keep the order of the stream's columns instead.
+    ordered_columns = [F.col(f"`{column}`") for column in (*rows.columns, *added)]
+    return rows.join(dimension, keys, how).select(ordered_columns)

@@ -153,7 +153,7 @@ def test_delay_of_a_failing_continuous_job_doubles_up_to_a_limit(
 
 
 def _dispatcher(workspace: LocalWorkspace) -> Dispatcher:
-    return workspace._dispatch
+    return workspace._dispatcher
 
 
 def _runs(client: WorkspaceClient, number: int) -> list[BaseRun]:

@@ -1,4 +1,4 @@
-"""Scheduling of runs: concurrency limits, queues, continuous jobs that restart, and recovery after a restart."""
+"""Scheduling of runs: concurrency limits, queues, restarts of continuous jobs, and recovery after a restart."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from headrace.testing.workspace.store import Store
 
 WORKSPACE_STOPPED = "The workspace was stopped while the run was active."
 MAX_RESTART_DELAY_S = 60.0  # between two runs of a continuous job that fails
+# Executes the tasks of a run. The arguments are the run, an event that cancels it, and a function that saves it.
 RunTasks = Callable[[Run, threading.Event, Callable[[], None]], None]
 
 
 class ActiveRun(NamedTuple):
-    """The thread of an active run, and the event that makes it end early."""
+    """The thread of an active run, and the event that stops the run early."""
 
     stop: threading.Event
     thread: threading.Thread
 
 
 class Dispatcher:
-    """Executes each run in its own thread: calls `work` with the run, a stop event and a save function."""
+    """Starts each run in its own thread, which calls `run_tasks`. A continuous job restarts after `restart_delay_s`."""
 
-    def __init__(self, store: Store, work: RunTasks, *, restart_delay: float) -> None:
-        self._store, self._work, self._restart_delay = store, work, restart_delay
+    def __init__(self, store: Store, run_tasks: RunTasks, *, restart_delay_s: float) -> None:
+        self._store, self._run_tasks, self._restart_delay_s = store, run_tasks, restart_delay_s
         self._runs = {record["run_id"]: Run.from_record(record) for record in store.all("runs")}
         self._active: dict[int, ActiveRun] = {}
         self._timers: dict[int, threading.Timer] = {}
         self._failures: dict[int, int] = {}  # job id -> consecutive failures
-        self._closed = False
+        self._is_stopped = False
 
     def recover(self) -> None:
         """After a restart, end the runs that were active and start continuous jobs again."""
@@ -57,7 +58,7 @@ class Dispatcher:
         token: str = "",
         overrides: Document | None = None,
     ) -> Run:
-        """Create a run: start it, or queue or skip it if the job has its maximum of concurrent runs."""
+        """Create a run and start it. If the job has its maximum number of concurrent runs, queue or skip the run."""
         settings = job["settings"]
         with self._store.lock:
             earlier_runs = self.runs(job["job_id"])
@@ -98,7 +99,7 @@ class Dispatcher:
     def cancel_all(self, job_id: int) -> None:
         """Cancel all runs of a job."""
         with self._store.lock:
-            # Queued runs come first, so that none of them starts when an active run ends.
+            # Cancel queued runs first (False sorts before True), so that none of them starts when an active run ends.
             for run in sorted(self.runs(job_id), key=lambda run: run.phase != "QUEUED"):
                 if run.is_active:
                     self.cancel(run.run_id)
@@ -111,7 +112,7 @@ class Dispatcher:
                 timer.cancel()
             job = self._store.get("jobs", job_id)
             continuous = job["settings"].get("continuous") if job else None
-            if self._closed or not job or not continuous or continuous["pause_status"] == "PAUSED":
+            if self._is_stopped or not job or not continuous or continuous["pause_status"] == "PAUSED":
                 return
             if not any(run.is_active for run in self.runs(job_id)):
                 self.submit(job, user=job["creator_user_name"], trigger="CONTINUOUS")
@@ -119,7 +120,7 @@ class Dispatcher:
     def stop(self) -> None:
         """Stop all runs and wait until they have ended."""
         with self._store.lock:
-            self._closed = True
+            self._is_stopped = True
             for timer in self._timers.values():
                 timer.cancel()
             active = list(self._active.values())
@@ -144,11 +145,11 @@ class Dispatcher:
                 run.phase = "RUNNING"
             save()
         try:
-            self._work(run, stop, save)
-        except Exception:  # an error of the workspace itself ends the run; otherwise clients would wait forever
+            self._run_tasks(run, stop, save)
+        except Exception:  # a bug in the workspace ends the run; otherwise clients would wait for the run forever
             _end_with_internal_error(run, traceback.format_exc())
         with self._store.lock:
-            if stop.is_set() and run.phase == "RUNNING":  # stopped with the workspace, not cancelled
+            if stop.is_set() and run.phase == "RUNNING":  # by `stop`; `cancel` sets the phase TERMINATING
                 _end_with_internal_error(run, WORKSPACE_STOPPED)
             elif run.is_active:
                 _finish(run)
@@ -158,18 +159,20 @@ class Dispatcher:
 
     def _start_next(self, ended: Run) -> None:
         """Start the next queued run of the job, or schedule the next run of a continuous job."""
-        if self._closed:
+        if self._is_stopped:
             return
         queued = [run for run in self.runs(ended.job_id) if run.phase == "QUEUED"]
         if queued:
             queued[0].phase = "PENDING"
             self._start(queued[0])
             self._save(queued[0])
-        elif "continuous" in (self._store.get("jobs", ended.job_id) or {}).get("settings", {}):
+            return
+        job = self._store.get("jobs", ended.job_id)
+        if job is not None and "continuous" in job["settings"]:
             failures = self._failures.get(ended.job_id, 0) + 1 if ended.result == "FAILED" else 0
             self._failures[ended.job_id] = failures
-            delay = min(self._restart_delay * 2 ** max(failures - 1, 0), MAX_RESTART_DELAY_S)
-            timer = threading.Timer(delay, self.ensure_continuous_run, (ended.job_id,))
+            delay_s = min(self._restart_delay_s * 2 ** max(failures - 1, 0), MAX_RESTART_DELAY_S)
+            timer = threading.Timer(delay_s, self.ensure_continuous_run, (ended.job_id,))
             timer.daemon = True
             self._timers[ended.job_id] = timer
             timer.start()
@@ -179,9 +182,10 @@ class Dispatcher:
 
 
 def _end_with_internal_error(run: Run, message: str) -> None:
-    for run_or_task in (*run.tasks, run):
-        if run_or_task.is_active or run_or_task is run:
-            run_or_task.finish("", message, "INTERNAL_ERROR")
+    """End a run and its active tasks."""
+    active_tasks = [task for task in run.tasks if task.is_active]
+    for run_or_task in (*active_tasks, run):
+        run_or_task.finish("", message, "INTERNAL_ERROR")
 
 
 def _finish(run: Run) -> None:

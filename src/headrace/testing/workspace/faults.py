@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from headrace.testing.workspace.http_messages import ApiError, Response
@@ -24,12 +24,12 @@ class ConnectionDroppedError(Exception):
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the n-th call whose path contains `path`; without response and delay, the connection drops."""
+    """A fault of the `number`-th call whose path contains `path`: a response, a delay, or a dropped connection."""
 
     when: str  # "before" or "after" the call takes effect
     number: int
     path: str
-    response: Response | None = None
+    response: Response | None = None  # without a response and a delay, the connection is dropped
     delay_s: float = 0.0
 
 
@@ -37,7 +37,7 @@ class Faults:
     """The calls received so far, and the faults of future calls.
 
     `number` counts calls from 1; with `path`, it counts only calls whose path contains that text.
-    `on_call`, if set, is called with the number of each call and "before" or "after", around its effect.
+    `on_call`, if set, is called twice for each call, with its number and "before" or "after" the call takes effect.
     """
 
     def __init__(self) -> None:
@@ -87,9 +87,10 @@ class Faults:
             return len(self.calls), faults
 
     def apply(self, when: str, number: int, faults: list[Fault]) -> Response | None:
-        """Apply a call's faults "before" or "after" its effect, and return the response that replaces the regular one.
+        """Apply the faults of a call before or after it takes effect (`when` is "before" or "after").
 
-        Return None if the regular response is sent; raise ConnectionDroppedError if none is sent.
+        Return the response to send instead of the regular response, or None to send the regular response. Raise
+        ConnectionDroppedError if the connection must be dropped.
         """
         if self.on_call is not None:
             self.on_call(number, when)
@@ -104,9 +105,8 @@ class Faults:
         return None
 
     def _reject(self, number: int, path: str, error: ApiError, retry_after: int | None) -> None:
-        plain = error.response()
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-        response = Response(plain.status, plain.body, headers=headers)
+        response = replace(error.response(), headers=headers)
         self._faults.append(Fault("before", number, path, response))
 
     def _count(self, path: str) -> int:

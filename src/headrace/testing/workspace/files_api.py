@@ -20,7 +20,7 @@ from headrace.testing.workspace.http_messages import (
 from headrace.testing.workspace.store import Store, list_entries, write_file
 from headrace.testing.workspace.workspace_paths import WORKSPACE, object_id, split_workspace_path
 
-MAX_BYTES = 10 * 2**20  # of workspace/import and workspace/export; import-file accepts larger files
+MAX_BYTES = 10 * 2**20  # limit of workspace/import and workspace/export; import-file accepts larger files
 
 
 class WorkspaceFiles:
@@ -50,7 +50,7 @@ class WorkspaceFiles:
         return self._info(request.required_text("path"))
 
     def list(self, request: Request) -> Document:
-        """Return the entries of a directory, or a file if the path is one."""
+        """Return the entries of a directory; if the path is that of a file, only the file."""
         path = request.required_text("path").rstrip("/")
         local_path = self._existing(path or "/")
         if local_path.is_file():
@@ -59,7 +59,7 @@ class WorkspaceFiles:
         return {"objects": objects} if objects else {}
 
     def delete(self, request: Request) -> Document:
-        """Delete a file or a directory; a directory that is not empty only if `recursive` is set."""
+        """Delete a file or a directory. A directory that is not empty is deleted only if `recursive` is set."""
         path = request.required_text("path")
         local_path = self._existing(path)
         if local_path == self.root:
@@ -76,7 +76,7 @@ class WorkspaceFiles:
         return {}
 
     def export(self, request: Request) -> Document | Response:
-        """Return the content of a file: in JSON, or as raw bytes with `direct_download`."""
+        """Return the content of a file: as base64 text in JSON, or with `direct_download` as bytes."""
         path = request.required_text("path")
         local_path = self._existing(path)
         if local_path.is_dir():
@@ -88,7 +88,7 @@ class WorkspaceFiles:
         return {"content": base64.b64encode(content).decode(), "file_type": local_path.suffix.removeprefix(".")}
 
     def import_(self, request: Request) -> Document:
-        """Write a file from base64 text or from an uploaded form."""
+        """Write a file whose content is base64 text in JSON, or an upload in a multipart form."""
         content = request.parameters().get("content", "")
         try:
             content = content if isinstance(content, bytes) else base64.b64decode(str(content), validate=True)
@@ -99,13 +99,13 @@ class WorkspaceFiles:
         return {}
 
     def import_file(self, request: Request) -> Document:
-        """Write a file from the bytes of the body."""
+        """Write a file whose content is the body of the request."""
         path = "/" + request.path_parameters[0].lstrip("/")
         self._write(path, request.body, overwrite=request.query.get("overwrite") == "true", conflict_status=409)
         return {}
 
     def find_directory(self, directory_id: int) -> Path | None:
-        """Return the directory with this object id."""
+        """Return the directory with this object id, or None if there is none."""
         return next((directory for directory in self._directories() if self._id(directory) == directory_id), None)
 
     def _directories(self) -> Iterator[Path]:

@@ -14,7 +14,7 @@ Document = dict[str, Any]
 class ApiError(Exception):
     """An error response: an HTTP status with the platform's error code and message.
 
-    The code is a name, except for a failed login: there the platform repeats the status.
+    The code is a name, except after a failed login, where the platform repeats the status.
     """
 
     def __init__(self, status: int, code: str | int, message: str) -> None:
@@ -78,14 +78,14 @@ class Request:
         return {**self.query, **document}
 
     def required_text(self, name: str) -> str:
-        """Return a parameter that must be a non-empty string."""
+        """Return a parameter; raise ApiError unless it is a non-empty string."""
         value = self.parameters().get(name)
         if not isinstance(value, str) or not value:
             raise invalid_parameter(f"Missing required field: {name}")
         return value
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Return a parameter as an integer; it is required if it has no default."""
+        """Return a parameter as an integer; raise ApiError if it is missing and has no default, or is not a number."""
         value = self.parameters().get(name, default)
         try:
             return int(value)  # type: ignore[arg-type]
@@ -98,13 +98,16 @@ class Request:
         return self.parameters().get(name) in (True, "true")
 
     def _form_fields(self) -> Document:
-        boundary = re.search(r'boundary="?([^";]+)', self.content_type)
+        """Return the fields of a multipart form: text as str, uploaded files as bytes."""
         fields: Document = {}
-        for part in self.body.split(b"--" + boundary[1].encode())[1:-1] if boundary else []:
+        boundary = re.search(r'boundary="?([^";]+)', self.content_type)
+        if boundary is None:
+            return fields
+        for part in self.body.split(b"--" + boundary[1].encode())[1:-1]:
             head, _, content = part.partition(b"\r\n\r\n")
             name = re.search(rb'name="([^"]*)"', head)
             value = content.removesuffix(b"\r\n")
-            if name is not None:  # an uploaded file stays bytes
+            if name is not None:
                 fields[name[1].decode()] = value if b"filename=" in head else value.decode()
         return fields
 
@@ -112,9 +115,10 @@ class Request:
 def paginate(
     documents: Iterable[Document], request: Request, id_field: str, *, default_limit: int, max_limit: int
 ) -> tuple[list[Document], str]:
-    """Return one page of documents, newest first, and the token of the next page, which is empty on the last page.
+    """Return one page of documents, newest first, and the token of the next page, or "" on the last page.
 
-    The token is the last id of the page: creating or deleting documents between two calls does not shift later pages.
+    The token is the last id of the page, so documents that are created or deleted between two calls do not shift the
+    next page.
     """
     limit = request.integer("limit", default_limit)
     if not 0 < limit <= max_limit:
@@ -126,4 +130,6 @@ def paginate(
         (document for document in documents if token is None or document[id_field] < int(token)),
         key=lambda document: -int(document[id_field]),
     )
-    return remaining[:limit], str(remaining[limit - 1][id_field]) if len(remaining) > limit else ""
+    page = remaining[:limit]
+    has_next_page = len(remaining) > limit
+    return page, str(page[-1][id_field]) if has_next_page else ""

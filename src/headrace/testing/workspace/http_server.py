@@ -1,4 +1,4 @@
-"""The HTTP side of the workspace: connections, access checks, faults, and routing of calls to their endpoints."""
+"""The HTTP server of the workspace: connections, access checks, faults, and routing of calls to their endpoints."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ from headrace.testing.workspace.http_messages import ApiError, Document, Request
 from headrace.testing.workspace.tokens import Tokens
 
 HOST = "127.0.0.1"
-DISCOVERY = "/.well-known/databricks-config"
-# The host name is checked against DNS rebinding: a web page whose own name resolves to 127.0.0.1 sends that name.
-# The port is not checked, because it differs behind a tunnel.
+DISCOVERY_PATH = "/.well-known/databricks-config"
+# The Host header must be a loopback address, as protection against DNS rebinding: the domain of a web page can resolve
+# to 127.0.0.1, but the page's requests have that domain in the Host header. A tunnel changes the port, so any port is
+# accepted.
 LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
-MAX_DISCARDED_BYTES = 2**24  # of the body of a rejected call
+MAX_DISCARDED_BYTES = 2**24  # the limit for reading and discarding the body of a rejected call
 Endpoint = Callable[[Request], Document | Response]
 Route = tuple[str, str, Endpoint]  # method, pattern of the path, endpoint
 
 
 class Server(ThreadingHTTPServer):
-    """Serves calls on loopback until it is closed; no connection outlives it."""
+    """Serves calls on loopback until it is closed. Closing it also closes all connections.
+
+    `on_user` is called with the user of each call before its endpoint, and `watch` with a line for each call.
+    """
 
     daemon_threads = True
     request_queue_size = 64
@@ -44,7 +48,7 @@ class Server(ThreadingHTTPServer):
         on_user: Callable[[str], None],
         watch: Callable[[str], None] | None,
     ) -> None:
-        self._routes: list[tuple[str, re.Pattern[str], Endpoint]] = []
+        self._routes: list[tuple[str, re.Pattern[str], Endpoint]] = []  # as in Route, with compiled patterns
         self.faults, self.tokens, self.on_user, self.watch = faults, tokens, on_user, watch
         self._connections: set[socket.socket] = set()
         try:
@@ -52,7 +56,7 @@ class Server(ThreadingHTTPServer):
         except OSError as error:
             raise SetupError(
                 f"cannot serve the workspace on port {port}: {error.strerror}",
-                fix="choose another port; 0 takes a free one",
+                fix="choose another port; 0 selects a free port",
             ) from error
 
     @property
@@ -61,7 +65,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_address[1]}"
 
     def set_routes(self, routes: Iterable[Route]) -> None:
-        """Set the endpoints and the calls that each of them serves."""
+        """Set the endpoints, each with the method and the paths of its calls."""
         self._routes = [(method, re.compile(pattern), endpoint) for method, pattern, endpoint in routes]
 
     def start(self) -> None:
@@ -69,7 +73,7 @@ class Server(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self) -> None:
-        """Stop serving and shut down the connections that clients keep open."""
+        """Stop serving, and shut down the connections that clients keep open."""
         self.shutdown()
         self.server_close()
         for connection in list(self._connections):
@@ -77,7 +81,7 @@ class Server(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def server_bind(self) -> None:
-        """Bind without looking up the host name."""
+        """Bind without the lookup of the host name, which the base class does."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
 
@@ -102,7 +106,7 @@ class Server(ThreadingHTTPServer):
             result = self._call_endpoint(request)
         except ApiError as error:
             return error.response()
-        except Exception:  # a bug in an endpoint is a response, as with any service
+        except Exception:  # report a bug in an endpoint with status 500, as any service does
             return ApiError(500, "INTERNAL_ERROR", traceback.format_exc()).response()
         return result if isinstance(result, Response) else Response.json(result)
 
@@ -121,7 +125,9 @@ class ConnectionHandler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # headers and body in one packet: two packets wait for each other's acknowledgement (40 ms)
+    # Buffer the output, so that headers and body are sent in one packet. A second packet would wait 40 ms until the
+    # first packet is acknowledged.
+    wbufsize = -1
     disable_nagle_algorithm = True
 
     def serve(self) -> None:
@@ -134,8 +140,8 @@ class ConnectionHandler(BaseHTTPRequestHandler):
         except ApiError as error:
             self._reject(Request(self.command, path), error.response())
             return
-        body = self._body()
-        if path == DISCOVERY:
+        body = self._read_body()
+        if path == DISCOVERY_PATH:
             self._send(Response.json({"oidc_endpoint": f"{self.server.url}/oidc", "workspace_id": "1"}))
             return
         content_type = self.headers.get("Content-Type", "")
@@ -158,10 +164,10 @@ class ConnectionHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
         """Log nothing to stderr: calls are reported to `watch`."""
 
-    def _body(self) -> bytes:
+    def _read_body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
             return self._read(int(self.headers.get("Content-Length") or 0))
-        body = b""  # the official client sends empty files as chunks
+        body = b""  # the official client sends empty files with chunked encoding
         while size := int(self.rfile.readline() or b"0", 16):
             body += self._read(size)
             self.rfile.readline()
@@ -170,13 +176,14 @@ class ConnectionHandler(BaseHTTPRequestHandler):
 
     def _read(self, size: int) -> bytes:
         content = self.rfile.read(size)
-        if len(content) < size:  # the client died in the middle: this is not a call
+        if len(content) < size:  # the client died before it had sent the whole call
             raise ConnectionResetError
         return content
 
     def _is_public(self, path: str) -> bool:
-        """Return whether the call needs no token: the SDK asks for the login services before it logs in."""
-        return path == DISCOVERY and "Content-Length" not in self.headers and "Transfer-Encoding" not in self.headers
+        """Return whether the call needs no token. The SDK discovers the login services before it logs in."""
+        has_body = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
+        return path == DISCOVERY_PATH and not has_body
 
     def _require_loopback(self) -> None:
         hosts = self.headers.get_all("Host", [])
@@ -193,7 +200,7 @@ class ConnectionHandler(BaseHTTPRequestHandler):
         self.connection.settimeout(5)
         remaining = MAX_DISCARDED_BYTES
         with suppress(OSError):
-            # Closing while bytes arrive would reset the connection before the client reads the response.
+            # Closing while bytes arrive would reset the connection, perhaps before the client has read the response.
             while remaining > 0 and (part := self.connection.recv(2**16)):
                 remaining -= len(part)
 

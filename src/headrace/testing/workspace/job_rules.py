@@ -32,14 +32,20 @@ ENUM_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 INTEGER_FIELDS = ("max_concurrent_runs", "timeout_seconds", "max_retries", "min_retry_interval_millis", "num_workers")
 COMPUTE_FIELDS = ("job_cluster_key", "new_cluster", "existing_cluster_id")
+# The keys in these fields are chosen by users, so they are not names of fields.
 FREE_FORM_FIELDS = ("named_parameters", "tags", "custom_tags", "spark_conf", "spark_env_vars", "base_parameters")
 
 
 def validate(settings: Document) -> None:
-    """Raise ApiError for a definition that the platform refuses."""
+    """Raise ApiError for a job definition that the platform rejects, with the first problem."""
     try:
         problem = next(_problems(settings), None)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # wrong structure, e.g. a list for an object
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as error:  # wrong structure, such as a list instead of an object
         raise ApiError(400, "MALFORMED_REQUEST", f"Could not parse request object: {error!r}") from error
     if problem is not None:
         raise invalid_parameter(problem)
@@ -49,9 +55,10 @@ def _problems(settings: Document) -> Iterator[str]:
     yield from _value_problems(settings)
     tasks = settings.get("tasks") or []
     yield from _task_problems(tasks)
-    yield from _dependency_problems(
-        {task["task_key"]: [upstream["task_key"] for upstream in task.get("depends_on") or []] for task in tasks}
-    )
+    upstream_keys = {
+        task["task_key"]: [upstream["task_key"] for upstream in task.get("depends_on") or []] for task in tasks
+    }
+    yield from _dependency_problems(upstream_keys)
     yield from _compute_problems(settings, tasks)
     if settings.get("schedule") is not None:
         yield from _schedule_problems(settings["schedule"])
@@ -102,6 +109,7 @@ def _dependency_problems(upstream_keys: Mapping[str, list[str]]) -> Iterator[str
         for upstream_key in upstream:
             if upstream_key not in upstream_keys:
                 yield f"Task '{key}' depends on task '{upstream_key}', which is not defined."
+    # Remove tasks that depend on no remaining task, again and again. Tasks that cannot be removed depend on a cycle.
     remaining = dict(upstream_keys)
     while ready := [key for key, upstream in remaining.items() if not set(upstream) & set(remaining)]:
         for key in ready:
@@ -125,7 +133,7 @@ def _compute_problems(settings: Document, tasks: list[Document]) -> Iterator[str
             yield f"Only one of {', '.join(COMPUTE_FIELDS)} can be specified."
         if not compute and environment is None and ("python_wheel_task" in task or "spark_python_task" in task):
             yield "One of job_cluster_key, new_cluster, or existing_cluster_id must be specified."
-        if task.get("job_cluster_key", None) not in (None, *clusters):
+        if task.get("job_cluster_key") not in (None, *clusters):
             yield f"Job cluster '{task['job_cluster_key']}' is not defined in field 'job_clusters'."
         if environment not in (None, *environments):
             yield f"Environment '{environment}' is not defined in field 'environments'."
@@ -140,10 +148,10 @@ def _cluster_problems(cluster: Document) -> Iterator[str]:
         yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.spark_version"
     if not any(cluster.get(field) for field in ("node_type_id", "instance_pool_id", "policy_id", "is_single_node")):
         yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.node_type_id"
-    single_node = cluster.get("is_single_node") or "singleNode" in (cluster.get("spark_conf") or {}).values()
-    if "autoscale" not in cluster and "num_workers" not in cluster and not single_node:
+    is_single_node = cluster.get("is_single_node") or "singleNode" in (cluster.get("spark_conf") or {}).values()
+    if "autoscale" not in cluster and "num_workers" not in cluster and not is_single_node:
         yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.size"
-    if "num_workers" in cluster and int(cluster["num_workers"]) == 0 and not single_node:
+    if "num_workers" in cluster and int(cluster["num_workers"]) == 0 and not is_single_node:
         yield "NumWorkers could be 0 only for SingleNode clusters."
 
 

@@ -23,7 +23,7 @@ TERMINATION_DETAILS: Mapping[str, tuple[str, str]] = {
 
 
 def now_ms() -> int:
-    """Return the time in milliseconds, as in the API."""
+    """Return the current time in milliseconds since 1970, the unit of the API."""
     return int(time.time() * 1000)
 
 
@@ -41,7 +41,7 @@ class RunState:
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the run or task has not ended."""
         return self.phase in ACTIVE_STATES
 
     def finish(self, result: str, message: str = "", phase: str = "TERMINATED") -> None:
@@ -49,7 +49,7 @@ class RunState:
         self.phase, self.result, self.message, self.end = phase, result, message, now_ms()
 
     def state_document(self) -> Document:
-        """Return state, status and times as in the API."""
+        """Return the state, status and times in the format of the API."""
         state: Document = {"life_cycle_state": self.phase, "state_message": self.message}
         status: Document = {"state": "TERMINATED" if self.phase in ENDED_STATES else self.phase}
         if self.result:
@@ -106,8 +106,12 @@ class Run(RunState):
         """Whether this is a run of a continuous job."""
         return "continuous" in self.settings
 
-    def api_document(self, url: str, *, tasks: bool, task_run_id: int | None = None) -> Document:
-        """Return the run as in the API, with its tasks if `tasks` is set, or with the one that has `task_run_id`."""
+    def api_document(self, url: str, *, with_tasks: bool, task_run_id: int | None = None) -> Document:
+        """Return the run in the format of the API.
+
+        `with_tasks` adds all tasks, or if `task_run_id` is set, only the task with this run id. `url` is that of the
+        workspace.
+        """
         document = {
             **self.state_document(),
             "job_id": self.job_id,
@@ -123,7 +127,7 @@ class Run(RunState):
         }
         if self.overrides:
             document["overriding_parameters"] = self.overrides
-        if tasks:
+        if with_tasks:
             document["tasks"] = [
                 {**self.task_definition(task.key), **task.state_document(), "attempt_number": 0}
                 for task in self.tasks

@@ -27,18 +27,18 @@ class Jobs:
         self._store, self._dispatcher = store, dispatcher
 
     def create(self, request: Request) -> Document:
-        """Create a job. A repeated call creates another one: the API has no idempotency token for it."""
+        """Create a job. A repeated call creates another job, because this API call has no idempotency token."""
         settings = _normalize(request.parameters())
-        number = self._store.next_id()
+        job_id = self._store.next_id()
         job = {
-            "job_id": number,
+            "job_id": job_id,
             "creator_user_name": request.user,
             "created_time": int(time.time() * 1000),
             "settings": settings,
         }
-        self._store.put("jobs", number, job)
-        self._dispatcher.ensure_continuous_run(number)
-        return {"job_id": number}
+        self._store.put("jobs", job_id, job)
+        self._dispatcher.ensure_continuous_run(job_id)
+        return {"job_id": job_id}
 
     def reset(self, request: Request) -> Document:
         """Replace the definition of a job; its active runs keep the definition that they started with."""
@@ -48,7 +48,7 @@ class Jobs:
         with self._store.lock:
             job = self._job(request)
             settings = _normalize(new_settings)
-            if "run_as" in job["settings"]:  # the platform keeps it if the new definition has none
+            if "run_as" in job["settings"]:  # the platform keeps run_as if the new definition has none
                 settings.setdefault("run_as", job["settings"]["run_as"])
             self._store.put("jobs", job["job_id"], {**job, "settings": settings})
             self._dispatcher.ensure_continuous_run(job["job_id"])
@@ -57,20 +57,20 @@ class Jobs:
     def delete(self, request: Request) -> Document:
         """Delete a job and cancel its runs."""
         with self._store.lock:
-            number = self._job(request)["job_id"]
-            self._store.delete("jobs", number)
-            self._store.delete("grants-jobs", number)
-            self._dispatcher.cancel_all(number)
+            job_id = self._job(request)["job_id"]
+            self._store.delete("jobs", job_id)
+            self._store.delete("grants-jobs", job_id)
+            self._dispatcher.cancel_all(job_id)
         return {}
 
     def get(self, request: Request) -> Document:
-        """Return a job, with at most 100 tasks in a response."""
+        """Return a job with at most 100 of its tasks, and the token of the page with the next tasks."""
         job = self._job(request)
         start = request.integer("page_token", 0)
         settings = dict(job["settings"])
         tasks = settings.get("tasks", [])
         has_more = len(tasks) > start + TASKS_PER_PAGE
-        if start:
+        if start:  # array fields other than tasks are only on the first page
             settings |= {field: [] for field in ARRAY_FIELDS}
         settings["tasks"] = tasks[start : start + TASKS_PER_PAGE]
         return {
@@ -81,7 +81,7 @@ class Jobs:
         }
 
     def list(self, request: Request) -> Document:
-        """Return jobs, newest first; only those with the given name, if any, ignoring case."""
+        """Return jobs, newest first. The parameter `name` selects jobs by name, without regard to case."""
         name = request.parameters().get("name")
         matches = [
             job
@@ -89,9 +89,9 @@ class Jobs:
             if name is None or job["settings"].get("name", "").lower() == str(name).lower()
         ]
         page, next_token = paginate(matches, request, "job_id", default_limit=20, max_limit=100)
-        hidden = () if request.flag("expand_tasks") else ARRAY_FIELDS
+        omitted = () if request.flag("expand_tasks") else ARRAY_FIELDS
         jobs = [
-            {**job, "settings": {field: value for field, value in job["settings"].items() if field not in hidden}}
+            {**job, "settings": {field: value for field, value in job["settings"].items() if field not in omitted}}
             for job in page
         ]
         return {
@@ -101,10 +101,10 @@ class Jobs:
         }
 
     def _job(self, request: Request) -> Document:
-        number = request.integer("job_id")
-        job = self._store.get("jobs", number)
+        job_id = request.integer("job_id")
+        job = self._store.get("jobs", job_id)
         if job is None:
-            raise does_not_exist(f"Job {number} does not exist.")
+            raise does_not_exist(f"Job {job_id} does not exist.")
         return job
 
 

@@ -1,4 +1,4 @@
-"""The local workspace as tests and the command line use it: a server over a directory, and the runs of its jobs."""
+"""The local workspace, for tests and the command line: a server over a directory, which also runs jobs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class LocalWorkspace:
     """A workspace on loopback, served inside a `with` block or between `start` and `stop`.
 
     It accepts `token`, which is random and belongs to the user `me`, and the tokens that `token_for` returns.
-    `execute=False` starts no processes: continuous runs stay RUNNING, others succeed at once.
-    `restart_delay` is the number of seconds before a continuous job runs again, `grace` the number of seconds that a
-    cancelled task has to end. `watch` is called with a line for each call.
+    With `execute=False`, no processes are started: runs of continuous jobs stay RUNNING, and all other runs succeed at
+    once. `restart_delay` is the number of seconds before a continuous job runs again. `grace` is the number of seconds
+    that a cancelled task has to end. `watch` is called with a line for each call.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class LocalWorkspace:
         return self._server.url
 
     def token_for(self, user: str) -> str:
-        """Return the access token of a user; it stays the same, even after a restart of this object."""
+        """Return the access token of a user, which is the same until this object is deleted."""
         return self._tokens.issue(user)
 
     def start(self) -> None:
-        """Serve the directory, including the files, jobs and runs that it holds from earlier."""
+        """Start serving the directory, with the files, jobs and runs that an earlier workspace has stored in it."""
         self._store = store = Store(self.directory)
         environment = TaskEnvironment(store.directory)
         files, volumes = WorkspaceFiles(store), Volumes(store)
-        task_runner = TaskRunner(environment, execute=self._execute, grace=self._grace)
-        self._dispatch = dispatcher = Dispatcher(store, task_runner, restart_delay=self._restart_delay)
+        task_runner = TaskRunner(environment, execute=self._execute, grace_s=self._grace)
+        self._dispatcher = dispatcher = Dispatcher(store, task_runner, restart_delay_s=self._restart_delay)
         try:
             self._server = Server(self._port, self.faults, self._tokens, files.create_home, self._watch)
         except SetupError:
@@ -102,11 +102,11 @@ class LocalWorkspace:
         if self._server is not None:
             self._server.close()
             self._server = None
-            self._dispatch.stop()
+            self._dispatcher.stop()
             self._store.close()
 
     def client(self, user: str = USER, *, retry_timeout_seconds: int = 1) -> WorkspaceClient:
-        """Return the official client for a user, with timeouts of seconds instead of minutes."""
+        """Return a client of the Databricks SDK for a user, with timeouts of seconds instead of minutes."""
         from databricks.sdk import WorkspaceClient
         from databricks.sdk.core import Config
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.testing.workspace.files_api import WorkspaceFiles
 from headrace.testing.workspace.http_messages import Document, Request, does_not_exist, invalid_parameter
@@ -12,10 +12,17 @@ LEVELS = {
     "jobs": ("CAN_VIEW", "CAN_MANAGE_RUN", "CAN_MANAGE", "IS_OWNER"),
     "directories": ("CAN_READ", "CAN_RUN", "CAN_EDIT", "CAN_MANAGE"),
 }
-TYPES = {"jobs": "job", "directories": "directory"}
+OBJECT_TYPES = {"jobs": "job", "directories": "directory"}
 PRINCIPAL_FIELDS = ("user_name", "group_name", "service_principal_name")
 OWNER = "IS_OWNER"
-Grants = list[list[str]]  # principal field, principal, level
+
+
+class Grant(NamedTuple):
+    """A permission level that a principal has; `field` is the principal's kind, one of PRINCIPAL_FIELDS."""
+
+    field: str
+    principal: str
+    level: str
 
 
 class Permissions:
@@ -26,72 +33,73 @@ class Permissions:
 
     def get(self, request: Request) -> Document:
         """Return all grants on an object, including the inherited ones."""
-        kind, number = self._object(request)
-        return self._document(kind, number, self._load(kind, number))
+        kind, object_id = self._object(request)
+        return self._document(kind, object_id, self._load(kind, object_id))
 
     def replace(self, request: Request) -> Document:
-        """Replace all grants on an object; those on a job must include its owner."""
-        kind, number = self._object(request)
-        return self._save(kind, number, _requested_grants(request, kind))
+        """Replace all grants on an object. The grants on a job must include its owner."""
+        kind, object_id = self._object(request)
+        return self._save(kind, object_id, _requested_grants(request, kind))
 
     def update(self, request: Request) -> Document:
-        """Add grants to an object; they replace earlier grants of the same principals."""
-        kind, number = self._object(request)
+        """Add grants to an object. They replace the earlier grants of the same principals."""
+        kind, object_id = self._object(request)
         requested = _requested_grants(request, kind)
-        principals = [grant[:2] for grant in requested]
-        kept = [grant for grant in self._load(kind, number) if grant[:2] not in principals]
-        if any(grant[2] == OWNER for grant in requested):
-            kept = [grant for grant in kept if grant[2] != OWNER]
-        return self._save(kind, number, kept + requested)
+        principals = {(grant.field, grant.principal) for grant in requested}
+        kept = [grant for grant in self._load(kind, object_id) if (grant.field, grant.principal) not in principals]
+        if any(grant.level == OWNER for grant in requested):
+            kept = [grant for grant in kept if grant.level != OWNER]
+        return self._save(kind, object_id, kept + requested)
 
-    def _save(self, kind: str, number: int, grants: Grants) -> Document:
-        owners = [grant for grant in grants if grant[2] == OWNER]
+    def _save(self, kind: str, object_id: int, grants: list[Grant]) -> Document:
+        owners = [grant for grant in grants if grant.level == OWNER]
         if kind == "jobs" and len(owners) != 1:
             raise invalid_parameter("The job must have exactly one owner.")
-        self._store.put(f"grants-{kind}", number, {"grants": grants})
-        return self._document(kind, number, grants)
+        self._store.put(f"grants-{kind}", object_id, {"grants": grants})
+        return self._document(kind, object_id, grants)
 
-    def _load(self, kind: str, number: int) -> Grants:
-        stored = self._store.get(f"grants-{kind}", number)
+    def _load(self, kind: str, object_id: int) -> list[Grant]:
+        stored = self._store.get(f"grants-{kind}", object_id)
         if stored is not None:
-            return list(stored["grants"])
-        job = self._store.get("jobs", number) if kind == "jobs" else None
-        return [["user_name", job["creator_user_name"], OWNER]] if job else []
+            return [Grant(*fields) for fields in stored["grants"]]
+        job = self._store.get("jobs", object_id) if kind == "jobs" else None
+        return [Grant("user_name", job["creator_user_name"], OWNER)] if job else []
 
     def _object(self, request: Request) -> tuple[str, int]:
+        """Return the kind and the id of the object in the path; raise ApiError if the object does not exist."""
         kind, text = request.path_parameters
-        number = int(text) if text.isdigit() else 0
-        target = self._store.get("jobs", number) if kind == "jobs" else self._files.find_directory(number)
+        object_id = int(text) if text.isdigit() else 0
+        target = self._store.get("jobs", object_id) if kind == "jobs" else self._files.find_directory(object_id)
         if target is None:
-            raise does_not_exist(f"{TYPES[kind].capitalize()} {text} does not exist.")
-        return kind, number
+            raise does_not_exist(f"{OBJECT_TYPES[kind].capitalize()} {text} does not exist.")
+        return kind, object_id
 
-    def _document(self, kind: str, number: int, grants: Grants) -> Document:
-        direct = [_entry(field, principal, level) for field, principal, level in grants]
-        inherited = _entry("group_name", "admins", "CAN_MANAGE", inherited_from=f"/{kind}/")
+    def _document(self, kind: str, object_id: int, grants: list[Grant]) -> Document:
+        direct = [_entry(grant) for grant in grants]
+        inherited = _entry(Grant("group_name", "admins", "CAN_MANAGE"), inherited_from=f"/{kind}/")
         return {
-            "object_id": f"/{kind}/{number}",
-            "object_type": TYPES[kind],
+            "object_id": f"/{kind}/{object_id}",
+            "object_type": OBJECT_TYPES[kind],
             "access_control_list": [*direct, inherited],
         }
 
 
-def _entry(field: str, principal: str, level: str, inherited_from: str = "") -> Document:
-    permission: Document = {"permission_level": level, "inherited": bool(inherited_from)}
+def _entry(grant: Grant, inherited_from: str = "") -> Document:
+    permission: Document = {"permission_level": grant.level, "inherited": bool(inherited_from)}
     if inherited_from:
         permission["inherited_from_object"] = [inherited_from]
-    return {field: principal, "all_permissions": [permission]}
+    return {grant.field: grant.principal, "all_permissions": [permission]}
 
 
-def _requested_grants(request: Request, kind: str) -> Grants:
+def _requested_grants(request: Request, kind: str) -> list[Grant]:
     return [_parse_grant(entry, kind) for entry in request.parameters().get("access_control_list") or []]
 
 
-def _parse_grant(entry: Any, kind: str) -> list[str]:
+def _parse_grant(entry: Any, kind: str) -> Grant:
     level = entry.get("permission_level") if isinstance(entry, dict) else None
     if level not in LEVELS[kind]:
         raise invalid_parameter(f"{level!r} is not a permission level of {kind}: {', '.join(LEVELS[kind])}")
     fields = [field for field in PRINCIPAL_FIELDS if entry.get(field)]
     if len(fields) != 1:
         raise invalid_parameter(f"A grant needs exactly one of {', '.join(PRINCIPAL_FIELDS)}")
-    return [fields[0], str(entry[fields[0]]), str(level)]
+    return Grant(fields[0], str(entry[fields[0]]), str(level))

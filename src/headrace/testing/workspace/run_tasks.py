@@ -15,6 +15,7 @@ from headrace.testing.workspace.task_environment import TaskEnvironment
 from headrace.testing.workspace.task_process import WORKLOAD_FAILED, TaskProcess
 
 POLL_INTERVAL_S = 0.05
+# For each value of `run_if`: whether a task can start after these results of its upstream tasks.
 RUN_IF: Mapping[str, Callable[[set[str]], bool]] = {
     "ALL_SUCCESS": lambda results: results <= {"SUCCESS"},
     "ALL_DONE": lambda results: True,
@@ -26,13 +27,13 @@ RUN_IF: Mapping[str, Callable[[set[str]], bool]] = {
 
 
 class TaskRunner:
-    """Executes the tasks of a run in child processes, or only simulates them.
+    """Executes the tasks of a run in child processes, or simulates them without processes if `execute` is false.
 
-    `grace` is the number of seconds between SIGTERM and SIGKILL for a task that is cancelled.
+    A task that is cancelled gets SIGTERM, and SIGKILL after `grace_s` seconds.
     """
 
-    def __init__(self, environment: TaskEnvironment, *, execute: bool, grace: float) -> None:
-        self._environment, self._execute, self._grace = environment, execute, grace
+    def __init__(self, environment: TaskEnvironment, *, execute: bool, grace_s: float) -> None:
+        self._environment, self._execute, self._grace_s = environment, execute, grace_s
 
     def __call__(self, run: Run, stop: threading.Event, save: Callable[[], None]) -> None:
         """Execute the tasks until all have ended, or cancel them once `stop` is set; call `save` after each change."""
@@ -66,8 +67,10 @@ class TaskRunner:
     def _cancel(self, run: Run, processes: dict[str, TaskProcess]) -> None:
         for process in processes.values():
             process.terminate()
-        deadline = time.monotonic() + self._grace
-        while not all(process.has_ended() for process in processes.values()) and time.monotonic() < deadline:
+        deadline = time.monotonic() + self._grace_s
+        while time.monotonic() < deadline:
+            if all(process.has_ended() for process in processes.values()):
+                break
             time.sleep(POLL_INTERVAL_S)
         for process in processes.values():
             process.kill()
@@ -77,7 +80,7 @@ class TaskRunner:
 
 
 def _simulate(run: Run, stop: threading.Event, save: Callable[[], None]) -> None:
-    """Start no processes: a continuous run is active until it is stopped; all other runs succeed at once."""
+    """Start no processes. A run of a continuous job is active until it is stopped; any other run succeeds at once."""
     for task in run.tasks:
         task.phase = "RUNNING"
     save()
@@ -88,7 +91,7 @@ def _simulate(run: Run, stop: threading.Event, save: Callable[[], None]) -> None
 
 
 def _is_ready(run: Run, task: TaskRun) -> bool:
-    """Return whether a task can start; end it if the results of its upstream tasks rule that out."""
+    """Return whether a task can start now. If it can never start, because of its upstream tasks, end the task."""
     definition = run.task_definition(task.key)
     upstream_keys = {dependency["task_key"] for dependency in definition.get("depends_on") or []}
     upstream = [other for other in run.tasks if other.key in upstream_keys]
@@ -97,8 +100,8 @@ def _is_ready(run: Run, task: TaskRun) -> bool:
     results = {other.result for other in upstream}
     if not upstream or RUN_IF[definition["run_if"]](results):
         return True
-    failed = results & {"FAILED", "UPSTREAM_FAILED"}
-    task.finish("UPSTREAM_FAILED" if failed else "EXCLUDED", "An upstream task did not succeed.")
+    has_failed_upstream = bool(results & {"FAILED", "UPSTREAM_FAILED"})
+    task.finish("UPSTREAM_FAILED" if has_failed_upstream else "EXCLUDED", "An upstream task did not succeed.")
     return False
 
 
@@ -107,7 +110,7 @@ def _finish(task: TaskRun, process: TaskProcess) -> None:
     if failure is None:
         task.finish("SUCCESS")
     else:
-        _fail(task, *failure)
+        _fail(task, failure.error, failure.trace)
 
 
 def _fail(task: TaskRun, error: str, trace: str = "") -> None:

@@ -16,7 +16,7 @@ from headrace.testing.workspace.store import Store
 from headrace.testing.workspace.task_environment import TaskEnvironment
 
 OVERRIDE_FIELDS = ("python_named_params", "python_params", "job_parameters")
-LOG_LIMIT = 5 * 2**20  # bytes
+LOG_LIMIT_BYTES = 5 * 2**20
 
 
 class Runs:
@@ -27,25 +27,25 @@ class Runs:
 
     def run_now(self, request: Request) -> Document:
         """Start a run, or return the run that an earlier call with this idempotency token started."""
-        number = request.integer("job_id")
+        job_id = request.integer("job_id")
         token = str(request.parameters().get("idempotency_token") or "")
         with self._store.lock:
-            job = self._store.get("jobs", number)
+            job = self._store.get("jobs", job_id)
             if job is None:
-                raise does_not_exist(f"Job {number} does not exist.")
-            existing = next((run for run in self._dispatcher.runs(number) if token and run.token == token), None)
+                raise does_not_exist(f"Job {job_id} does not exist.")
+            existing = next((run for run in self._dispatcher.runs(job_id) if token and run.token == token), None)
             if existing is not None:
                 return {"run_id": existing.run_id, "number_in_job": existing.number}
             if job["settings"].get("continuous", {}).get("pause_status") == "UNPAUSED":
-                raise ApiError(400, "INVALID_STATE", f"Job {number} is continuous and not paused: it runs by itself.")
+                raise ApiError(400, "INVALID_STATE", f"Job {job_id} is continuous and not paused: it runs by itself.")
             overrides = {field: value for field in OVERRIDE_FIELDS if (value := request.parameters().get(field))}
             run = self._dispatcher.submit(job, user=request.user, token=token, overrides=overrides)
         return {"run_id": run.run_id, "number_in_job": run.number}
 
     def get(self, request: Request) -> Document:
-        """Return a run with its tasks; for the run id of a task, only that task."""
+        """Return a run with its tasks. If the id is that of a task's run, return only this task."""
         run, task_run_id = self._find(request)
-        return run.api_document(self._url, tasks=True, task_run_id=task_run_id)
+        return run.api_document(self._url, with_tasks=True, task_run_id=task_run_id)
 
     def list(self, request: Request) -> Document:
         """Return runs, newest first."""
@@ -53,12 +53,14 @@ class Runs:
         active_only, completed_only = request.flag("active_only"), request.flag("completed_only")
         if active_only and completed_only:
             raise invalid_parameter("Only one of active_only and completed_only can be true.")
-        matches = [
-            run.api_document(self._url, tasks=request.flag("expand_tasks"))
-            for run in self._dispatcher.runs(job_id or None)
-            if not (active_only and not run.is_active) and not (completed_only and run.is_active)
-        ]
-        runs, next_token = paginate(matches, request, "run_id", default_limit=20, max_limit=25)
+        matches = self._dispatcher.runs(job_id or None)
+        if active_only:
+            matches = [run for run in matches if run.is_active]
+        if completed_only:
+            matches = [run for run in matches if not run.is_active]
+        with_tasks = request.flag("expand_tasks")
+        documents = [run.api_document(self._url, with_tasks=with_tasks) for run in matches]
+        runs, next_token = paginate(documents, request, "run_id", default_limit=20, max_limit=25)
         return {
             **({"runs": runs} if runs else {}),
             "has_more": bool(next_token),
@@ -66,7 +68,7 @@ class Runs:
         }
 
     def cancel(self, request: Request) -> Document:
-        """Cancel a run, unless it has ended."""
+        """Cancel a run. A run that has ended is not changed."""
         run, _ = self._find(request)
         self._dispatcher.cancel(run.run_id)
         return {}
@@ -88,20 +90,23 @@ class Runs:
         log = self._environment.log_file(task.run_id)
         output = log.read_bytes() if log.exists() else b""
         document: Document = {
-            "metadata": run.api_document(self._url, tasks=True, task_run_id=task.run_id),
-            "logs": output[-LOG_LIMIT:].decode(errors="replace"),
-            "logs_truncated": len(output) > LOG_LIMIT,
+            "metadata": run.api_document(self._url, with_tasks=True, task_run_id=task.run_id),
+            "logs": output[-LOG_LIMIT_BYTES:].decode(errors="replace"),
+            "logs_truncated": len(output) > LOG_LIMIT_BYTES,
         }
         if task.error:
             document |= {"error": task.error, "error_trace": task.trace}
         return document
 
     def _find(self, request: Request) -> tuple[Run, int | None]:
-        """Return the requested run; for the run id of a task, the run of that task and this id."""
-        number = request.integer("run_id")
+        """Return the run with the requested id, and None.
+
+        If the id is that of a task's run, return the run with this task, and the id.
+        """
+        run_id = request.integer("run_id")
         for run in self._dispatcher.runs():
-            if run.run_id == number:
+            if run.run_id == run_id:
                 return run, None
-            if any(task.run_id == number for task in run.tasks):
-                return run, number
-        raise does_not_exist(f"Run {number} does not exist.")
+            if any(task.run_id == run_id for task in run.tasks):
+                return run, run_id
+        raise does_not_exist(f"Run {run_id} does not exist.")

@@ -1,4 +1,4 @@
-"""The workspace's storage: one small JSON file per document, in a directory that is loaded again after a restart."""
+"""The storage of the workspace: a JSON file for each document, in a directory that is read again after a restart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTIAL_SUFFIX = ".part"  # of files that are being written
 
 
 class Store:
-    """Documents by kind and id. Hold `lock` while changing more than one of them."""
+    """Documents by kind and id. Callers must hold `lock` while they change several documents."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
@@ -46,7 +46,7 @@ class Store:
             return self._last_id
 
     def get(self, kind: str, key: int) -> Document | None:
-        """Return one document, which callers must not change."""
+        """Return a document, which callers must not change, or None if it does not exist."""
         return self._documents.get(kind, {}).get(key)
 
     def all(self, kind: str) -> list[Document]:
@@ -67,6 +67,7 @@ class Store:
             self._documents.get(kind, {}).pop(key, None)
 
     def _lock_directory(self) -> IO[bytes]:
+        """Return the open lock file; raise SetupError if another process has locked it."""
         lock_file = (self._state / "lock").open("ab")
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,7 +94,7 @@ def write_file(path: Path, content: bytes, *, overwrite: bool = True) -> None:
 
 @contextmanager
 def _temporary_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary file in the same directory and delete it afterwards; `list_entries` leaves it out."""
+    """Yield a temporary file beside `path`, which `list_entries` leaves out, and delete the file afterwards."""
     handle, name = tempfile.mkstemp(prefix=".", suffix=PARTIAL_SUFFIX, dir=path.parent)
     os.close(handle)
     try:
@@ -103,5 +104,5 @@ def _temporary_file(path: Path) -> Iterator[Path]:
 
 
 def list_entries(directory: Path) -> Iterator[Path]:
-    """Return the entries of a directory in order, without files that are being written."""
+    """Return the entries of a directory, sorted by path, without files that are being written."""
     return (path for path in sorted(directory.iterdir()) if not path.name.endswith(PARTIAL_SUFFIX))

@@ -1,4 +1,4 @@
-"""The local environment of a task: its directory, its wheels, and the platform's paths as local paths."""
+"""The local environment of a task: its directory, its wheels, and local paths for paths of the platform."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import yaml
 from headrace.testing.workspace.http_messages import Document
 from headrace.testing.workspace.workspace_paths import local_path
 
-CONF = "conf"  # the parameter that names a bundle, and the bundle's directory with the configuration
+CONF = "conf"  # the parameter with the path of a bundle, and the configuration directory in the bundle
 
 
 class TaskEnvironment:
-    """Prepares what tasks need, in the directory of the workspace."""
+    """Prepares the directories, wheels and parameters of tasks, in the directory of the workspace."""
 
-    def __init__(self, store: Path) -> None:
-        self._store = store
+    def __init__(self, workspace_directory: Path) -> None:
+        self._directory = workspace_directory
 
     def run_directory(self, run_id: int) -> Path:
         """Return the directory of a task's run."""
-        return self._store / "runs" / str(run_id)
+        return self._directory / "runs" / str(run_id)
 
     def log_file(self, run_id: int) -> Path:
         """Return the file with the output of a task's run."""
@@ -34,25 +34,28 @@ class TaskEnvironment:
         """Unpack wheels from the workspace or from volumes; later wheels overwrite files of earlier ones."""
         site.mkdir(parents=True)
         for library in libraries:
-            with zipfile.ZipFile(local_path(library, self._store)) as wheel:
+            with zipfile.ZipFile(local_path(library, self._directory)) as wheel:
                 wheel.extractall(site)
 
     def local_parameters(self, parameters: Mapping[str, str], directory: Path) -> dict[str, str]:
         """Return named parameters with local paths.
 
-        If there is a parameter `conf`, copy its bundle into `directory` and name the copy instead.
+        The bundle that a parameter `conf` names is copied into `directory`, and the parameter names the copy.
         """
-        translated = {name: local_path(str(value), self._store) for name, value in parameters.items()}
+        translated = {name: local_path(str(value), self._directory) for name, value in parameters.items()}
         if CONF in parameters:
             translated[CONF] = str(self._copy_bundle(Path(translated[CONF]), directory / "bundle"))
         return translated
 
     def local_arguments(self, arguments: Iterable[str]) -> list[str]:
         """Return positional parameters with local paths."""
-        return [local_path(str(argument), self._store) for argument in arguments]
+        return [local_path(str(argument), self._directory) for argument in arguments]
 
     def _copy_bundle(self, conf: Path, target: Path) -> Path:
-        """Copy the bundle of a configuration directory, with local paths in its environments; return the copy."""
+        """Copy a bundle to `target`, with local paths in its environments, and return `target`.
+
+        `conf` is the bundle or its configuration directory; if it is neither, return it unchanged.
+        """
         root = next((path for path in (conf, conf.parent) if (path / CONF / "pipelines").is_dir()), None)
         if root is None:
             return conf
@@ -69,7 +72,7 @@ class TaskEnvironment:
         tables = translated.get("tables")
         if isinstance(tables, dict) and {"catalog", "schema"} <= set(tables):
             translated["tables"] = {
-                "root": str(self._store / "tables" / str(tables["catalog"]) / str(tables["schema"]))
+                "root": str(self._directory / "tables" / str(tables["catalog"]) / str(tables["schema"]))
             }
         return translated
 
@@ -78,4 +81,4 @@ class TaskEnvironment:
             return {key: self._local_values(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self._local_values(item) for item in value]
-        return local_path(value, self._store) if isinstance(value, str) else value
+        return local_path(value, self._directory) if isinstance(value, str) else value

@@ -1,7 +1,7 @@
 """The child process of a task: create a Spark session, then call the wheel's entry point.
 
-It is started as a script with the uploaded wheels first on the path, and imports Headrace only from these wheels,
-because their code is under test.
+This module is started as a script, with the uploaded wheels first on PYTHONPATH. It imports Headrace only from these
+wheels, because the code in the wheels is under test.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
 
-GRACE_S = 10.0  # to end after SIGTERM, once the workspace has died
+GRACE_S = 10.0  # between SIGTERM and SIGKILL, after the workspace has died
 
 
 def main(task_file: Path) -> None:
-    """Run the task that the file describes, and write its result."""
+    """Run the task that `task_file` describes, and write the result to the file that the task names."""
     threading.Thread(target=_exit_with_workspace, daemon=True).start()
     task = json.loads(task_file.read_text())
     error, trace = "", ""
@@ -44,7 +44,11 @@ def main(task_file: Path) -> None:
 
 
 def load_entry_point(package: str, name: str, site: str) -> Callable[[], object]:
-    """Load the entry point with this name from any group of the package's metadata, or the package's own function."""
+    """Load the entry point with this name from any group of the package's metadata.
+
+    If the metadata has no such entry point, return the function with this name in the package. `site` is the directory
+    with the unpacked wheels.
+    """
     for distribution in Distribution.discover(name=package, path=[site]):
         for entry_point in distribution.entry_points:
             if entry_point.name == name:
@@ -58,15 +62,15 @@ def load_entry_point(package: str, name: str, site: str) -> Callable[[], object]
 
 
 def _open_session(directory: Path) -> Any:
-    """Open a Spark session, which on a cluster exists before the entry point is called."""
+    """Open a Spark session. (On a cluster, a session exists before the entry point is called.)"""
     models = importlib.import_module("headrace.config.models")
     session = importlib.import_module("headrace.spark.session")
     return session.open_session(models.LocalEngine(kind="local", memory="1g"), name="job", directory=directory)
 
 
 def _exit_with_workspace() -> None:
-    """Kill this process group when stdin is closed, that is, when the workspace has died."""
-    while os.read(0, 1):  # not sys.stdin: a daemon thread must not hold its lock at exit
+    """Wait until stdin is closed, which means that the workspace has died. Then end this process group."""
+    while os.read(0, 1):  # not sys.stdin.read: a daemon thread must not hold the lock of sys.stdin at exit
         pass
     os.killpg(0, signal.SIGTERM)
     time.sleep(GRACE_S)

@@ -1,4 +1,4 @@
-"""The process of a task: runs the entry point of the uploaded wheel."""
+"""The child process of a task, which runs the entry point of an uploaded wheel."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from headrace.testing.workspace.http_messages import Document
 from headrace.testing.workspace.job_run import Run
@@ -18,6 +19,13 @@ TASK_MAIN = Path(__file__).with_name("task_main.py")
 WORKLOAD_FAILED = "Workload failed, see run output for details"
 
 
+class TaskFailure(NamedTuple):
+    """The error of a failed task and its traceback, which is empty if the process left no result."""
+
+    error: str
+    trace: str = ""
+
+
 class TaskProcess:
     """The child process of one task; it also ends when the workspace's own process dies."""
 
@@ -25,21 +33,21 @@ class TaskProcess:
         definition = run.task_definition(key)
         self._has_ended = False
         directory = environment.run_directory(run_id)
-        site = directory / "site"
+        site = directory / "site"  # for the unpacked wheels, like site-packages
         environment.install_wheels(_wheels(run, definition), site)
         self._result_file = directory / "result.json"
         task_file = directory / "task.json"
         wheel_task: Document = definition["python_wheel_task"]
         named = {**(wheel_task.get("named_parameters") or {}), **run.overrides.get("python_named_params", {})}
+        local_named = environment.local_parameters(named, directory)
         positional = run.overrides.get("python_params") or wheel_task.get("parameters") or []
-        parameters = environment.local_parameters(named, directory)
         task_file.write_text(
             json.dumps(
                 {
                     "package": wheel_task["package_name"],
                     "entry_point": wheel_task["entry_point"],
                     "arguments": [
-                        *(f"--{name}={value}" for name, value in parameters.items()),
+                        *(f"--{name}={value}" for name, value in local_named.items()),
                         *environment.local_arguments(positional),
                     ],
                     "site": str(site),
@@ -51,7 +59,7 @@ class TaskProcess:
         with environment.log_file(run_id).open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(TASK_MAIN), str(task_file)],
-                stdin=subprocess.PIPE,  # its end shows the child that this process has died
+                stdin=subprocess.PIPE,  # when this process dies, the pipe is closed and the child ends itself
                 stdout=log,
                 stderr=log,
                 cwd=directory,
@@ -61,10 +69,9 @@ class TaskProcess:
 
     def has_ended(self) -> bool:
         """Return whether the process has ended; if it has, kill the processes that it started."""
-        if self._has_ended or self._process.poll() is None:
-            return self._has_ended
-        self.kill()
-        return True
+        if not self._has_ended and self._process.poll() is not None:
+            self.kill()
+        return self._has_ended
 
     def terminate(self) -> None:
         """Send SIGTERM to the process."""
@@ -82,16 +89,16 @@ class TaskProcess:
         with suppress(OSError):
             self._process.stdin.close()
 
-    def failure(self) -> tuple[str, str] | None:
-        """Return the error and its traceback, or None if the entry point has returned."""
+    def failure(self) -> TaskFailure | None:
+        """Return why the ended process failed, or None if the entry point has returned."""
         if not self._result_file.exists():
-            return f"The process ended with code {self._process.returncode} and left no result", ""
+            return TaskFailure(f"The process ended with code {self._process.returncode} and left no result")
         result = json.loads(self._result_file.read_text())
-        return (result["error"], result["trace"]) if result["error"] else None
+        return TaskFailure(result["error"], result["trace"]) if result["error"] else None
 
 
 def _wheels(run: Run, definition: Document) -> list[str]:
-    """Return the wheels among the task's libraries and among the dependencies of its environment."""
+    """Return the paths of the wheels in the task's libraries and in the dependencies of its environment."""
     libraries = [library.get("whl", "") for library in definition.get("libraries") or []]
     for environment in run.settings.get("environments") or []:
         if environment["environment_key"] == definition.get("environment_key"):
@@ -100,6 +107,7 @@ def _wheels(run: Run, definition: Document) -> list[str]:
 
 
 def _cluster(run: Run, definition: Document) -> Document:
+    """Return the definition of the task's cluster; empty for a task without a new cluster."""
     for cluster in run.settings.get("job_clusters") or []:
         if cluster["job_cluster_key"] == definition.get("job_cluster_key"):
             return dict(cluster.get("new_cluster") or {})
@@ -107,9 +115,9 @@ def _cluster(run: Run, definition: Document) -> Document:
 
 
 def _environment_variables(site: Path, cluster: Document) -> dict[str, str]:
-    """Return this process's variables and the cluster's, with the wheels first on the path.
+    """Return the variables of this process and of the cluster, with `site` first on PYTHONPATH.
 
-    Variables of coverage are left out, because the task runs code that is not being measured.
+    Variables of coverage.py are left out, because the coverage of the task's code is not measured.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     path = os.pathsep.join([str(site), *filter(None, [inherited.get("PYTHONPATH")])])

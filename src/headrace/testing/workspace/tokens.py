@@ -1,4 +1,4 @@
-"""Access tokens: the tokens that this workspace issued, and the user of each."""
+"""Access tokens of the workspace's users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class Tokens:
         self._issued: dict[str, str] = {}  # user -> token
 
     def issue(self, name: str) -> str:
-        """Return the user's token, creating it the first time; a name without a domain gets `example.com`."""
+        """Return the user's token, which is created by the first call. A name without a domain gets `example.com`."""
+        # The user name becomes the name of a directory, so it must not contain a slash.
         user = re.sub(r"[^\w.@+-]", "-", name)
         user = user if "@" in user else f"{user}@example.com"
         return self._issued.setdefault(user, secrets.token_urlsafe(32))

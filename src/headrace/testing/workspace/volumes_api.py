@@ -14,7 +14,7 @@ NO_CONTENT = Response(204, b"")
 
 
 class Volumes:
-    """Files and directories below /Volumes; a volume is created when a path names it for the first time."""
+    """Files and directories below /Volumes. The first call with a path in a volume creates the volume."""
 
     def __init__(self, store: Store) -> None:
         self._root = store.directory
@@ -52,7 +52,7 @@ class Volumes:
         return NO_CONTENT
 
     def list_directory(self, request: Request) -> Document | Response:
-        """Return the entries of a directory; the response to a HEAD request says only that it exists."""
+        """Return the entries of a directory; the response to a HEAD request has no body."""
         directory = self._directory(request)
         if request.method == "HEAD":
             return NO_CONTENT

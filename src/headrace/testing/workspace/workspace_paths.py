@@ -1,4 +1,4 @@
-"""Paths of the workspace and of volumes, and the local paths where they are stored."""
+"""Conversion of workspace paths and volume paths to local paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def split_path(path: str) -> list[str]:
 
 
 def split_workspace_path(path: str) -> list[str]:
-    """Return the components below the workspace's root: /Workspace/Shared and /Shared are the same directory."""
+    """Return the components below the workspace's root. /Workspace/Shared and /Shared are the same directory."""
     names = split_path(path)
     return names[1:] if names[:1] == [WORKSPACE] else names
 
@@ -31,9 +31,9 @@ def object_id(names: list[str]) -> int:
     return int.from_bytes(hashlib.sha256("/".join(names).encode()).digest()[:6])
 
 
-def local_path(text: str, store: Path) -> str:
-    """Return the local path of a workspace or volume path; return any other text unchanged."""
-    first_names = text.removeprefix("dbfs:").split("/", 2)[:2]
-    if first_names in (["", WORKSPACE], ["", VOLUMES]):
-        return str(store.joinpath(*split_path(text.removeprefix("dbfs:"))))
+def local_path(text: str, workspace_directory: Path) -> str:
+    """Return the local path of a workspace path or volume path; return any other text unchanged."""
+    path = text.removeprefix("dbfs:")
+    if path.split("/", 2)[:2] in (["", WORKSPACE], ["", VOLUMES]):
+        return str(workspace_directory.joinpath(*split_path(path)))
     return text
