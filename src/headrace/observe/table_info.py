@@ -7,7 +7,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 from headrace.config.models import Bundle
 from headrace.errors import ConfigurationError, DataError
 from headrace.io.delta.delta_table import table_of
@@ -49,7 +49,7 @@ def resolve_table_name(bundle: Bundle, table: str, *, quarantine: bool) -> str:
     writers = {name: step for _, step in bundle.located_steps() for name in step.tables_written}
     base = table if table in writers else table.removesuffix(QUARANTINE_SUFFIX)
     if base not in writers:
-        raise ConfigurationError(f"no step writes table {table!r}", fix=closest_match(table, writers))
+        raise ConfigurationError(f"no step writes table {table!r}", fix=fix_for_unknown_name(table, writers))
     # A step with several tables has one quarantine, named after the first.
     return writers[base].tables_written[0] + QUARANTINE_SUFFIX if quarantine or table != base else table
 

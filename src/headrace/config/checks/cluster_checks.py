@@ -8,7 +8,7 @@ from typing import Any
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.job_grammar import intended_keys, job_grammar
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyPath, closest_match
+from headrace.config.locations import KeyPath, fix_for_unknown_name
 from headrace.errors import Problem
 
 # The key by which a task refers to a cluster or environment, and the list that defines it.
@@ -29,25 +29,25 @@ def check_clusters(job: Job) -> Iterator[Problem]:
         yield from _check_definitions(job, key, section)
     for path, task in job.runnable_tasks:
         yield from _check_cluster(job, task.get("new_cluster"), (*path, "new_cluster"))
-    for number, entry in _entries(job, "job_clusters"):
-        yield from _check_cluster(job, entry.get("new_cluster"), ("job_clusters", number, "new_cluster"))
+    for index, entry in _entries(job, "job_clusters"):
+        yield from _check_cluster(job, entry.get("new_cluster"), ("job_clusters", index, "new_cluster"))
 
 
 def _check_definitions(job: Job, key: str, section: str) -> Iterator[Problem]:
     defined: dict[str, int] = {}
-    for number, entry in _entries(job, section):
+    for index, entry in _entries(job, section):
         name = entry.get(key)
         if isinstance(name, str) and name in defined:
             fix = f"use a different {key}; the first is at {job.where(section, defined[name], key)}"
-            yield job.problem((section, number, key), f"has a {key} that is already used", fix)
+            yield job.problem((section, index, key), f"has a {key} that is already used", fix)
         elif isinstance(name, str):
-            defined[name] = number
+            defined[name] = index
     if not _is_complete(job, key, section):
         return
     for path, task in job.runnable_tasks:
         name = task.get(key)
         if isinstance(name, str) and not isinstance(name, Unresolved) and name not in defined:
-            fix = closest_match(name, defined, f"define it under {section}" if not defined else "")
+            fix = fix_for_unknown_name(name, defined, f"define it under {section}" if not defined else "")
             yield job.problem((*path, key), f"uses the undefined {key} '{name}'", fix)
 
 
@@ -81,6 +81,6 @@ def _check_cluster(job: Job, cluster: Any, path: KeyPath) -> Iterator[Problem]:
 
 def _entries(job: Job, section: str) -> Iterator[tuple[int, dict[str, Any]]]:
     entries = job.body.get(section)
-    for number, entry in enumerate(entries if isinstance(entries, list) else []):
+    for index, entry in enumerate(entries if isinstance(entries, list) else []):
         if isinstance(entry, dict):
-            yield number, entry
+            yield index, entry

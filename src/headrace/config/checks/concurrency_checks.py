@@ -10,21 +10,21 @@ from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.task_calls import TaskCall, find_task_calls
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.models import Trigger
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 FINITE_TRIGGERS = ("available_now", "once")
 
 
-def check_writers(jobs: Sequence[Job], drafts: Mapping[str, Draft]) -> Iterator[Problem]:
+def check_writers(jobs: Sequence[Job], drafts: Mapping[str, PipelineDraft]) -> Iterator[Problem]:
     """Yield the steps that two tasks of a target may run at the same time, with the same checkpoint."""
     calls = [call for job in jobs for call in find_task_calls(job)]
-    for number, call in enumerate(calls):
+    for index, call in enumerate(calls):
         if call.concurrency > 1 and (steps := call.steps(drafts)):
             message = f"runs {_format_steps(steps)} {call.concurrency} times in parallel"
             fix = "remove concurrency: the default is 1"
             yield call.job.problem((*call.path[:3], "concurrency"), message, fix)
-        for other in calls[:number]:
+        for other in calls[:index]:
             shared = [step for step in call.steps(drafts) if step in other.steps(drafts)]
             if shared and _checkpoint_key(call) == _checkpoint_key(other) and not _run_in_sequence(call, other):
                 is_same_job = call.job.key == other.job.key
@@ -36,7 +36,9 @@ def check_writers(jobs: Sequence[Job], drafts: Mapping[str, Draft]) -> Iterator[
                 yield call.job.problem(call.path, message, fix)
 
 
-def check_serverless(job: Job, drafts: Mapping[str, Draft], environment: EnvironmentDraft | None) -> Iterator[Problem]:
+def check_serverless(
+    job: Job, drafts: Mapping[str, PipelineDraft], environment: EnvironmentDraft | None
+) -> Iterator[Problem]:
     """Yield the serverless tasks whose triggers never end: serverless allows only available_now and once."""
     for path, task in job.runnable_tasks:
         if is_serverless(task) and "continuous" in job.body:

@@ -15,7 +15,7 @@ from headrace.config.databricks.databricks_yml import Resources
 from headrace.config.databricks.job_definitions import Job, Target, format_targets, resolve_jobs
 from headrace.config.databricks.job_grammar import job_grammar
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 Jobs = dict[str, tuple[Job, ...]]
@@ -25,7 +25,7 @@ def check_deployment(
     root: Path,
     resources: Resources,
     targets: Sequence[str],
-    drafts: Sequence[Draft],
+    drafts: Sequence[PipelineDraft],
     environments: Sequence[EnvironmentDraft],
     known: Collection[str],
 ) -> tuple[Jobs, list[Problem]]:
@@ -50,7 +50,7 @@ def _check(
     job: Job,
     root: Path,
     target: Target,
-    drafts: Mapping[str, Draft],
+    drafts: Mapping[str, PipelineDraft],
     environment: EnvironmentDraft | None,
     known: Collection[str],
 ) -> Iterator[Problem]:

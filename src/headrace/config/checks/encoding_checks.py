@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.locations import describe_path
 from headrace.config.models import FileSource, KafkaSource, Setting, Step
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.config.spark_options import encoding_of, is_true, option
 from headrace.errors import Problem
 
@@ -17,7 +17,7 @@ MULTI_BYTE = ("UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")
 ANY_CHARSET = "spark.sql.legacy.javaCharsets"
 
 
-def check_encodings(draft: Draft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
+def check_encodings(draft: PipelineDraft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
     """Yield a problem for each source of a step whose encoding Spark cannot decode, or cannot split into lines."""
     loaded = environment.environment
     if loaded is None:

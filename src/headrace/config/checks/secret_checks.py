@@ -9,7 +9,7 @@ from typing import Any
 from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.locations import KeyLocations, KeyPath, describe_path
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 SECRET = re.compile(
@@ -53,12 +53,12 @@ def check_environment_secrets(environment: EnvironmentDraft) -> Iterator[Problem
             yield Problem(environment.locations.where(*path), message, OPTION_FIX)
 
 
-def check_step_secrets(draft: Draft) -> Iterator[Problem]:
+def check_step_secrets(draft: PipelineDraft) -> Iterator[Problem]:
     """Yield the options and settings of a pipeline's steps whose value is a secret in plain text."""
     for name, step in draft.steps.items():
         sections: list[tuple[KeyPath, Mapping[str, Any]]] = [(("settings",), step.settings)]
         sections += [(("reads", input_name, "options"), read.options) for input_name, read in step.reads.items()]
-        sections += [(("writes", number, "options"), sink.options) for number, sink in enumerate(step.writes)]
+        sections += [(("writes", index, "options"), sink.options) for index, sink in enumerate(step.writes)]
         for section, options in sections:
             for path, key in _plain_secrets(options, ("steps", name, *section)):
                 message = f"{describe_path(path[:-1])}: '{key}' is a secret in plain text"
@@ -77,8 +77,8 @@ def _plain_secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             else:
                 yield from _plain_secrets(inner, (*path, key))
     elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _plain_secrets(inner, (*path, number))
+        for index, inner in enumerate(value):
+            yield from _plain_secrets(inner, (*path, index))
     elif isinstance(value, str) and (option := OPTION.match(value)) and _is_plain_secret(option[1], option[2]):
         yield path, option[1]
 

@@ -10,7 +10,7 @@ from headrace.config.kinds.expectation import BATCH_EXPECTATIONS, EXPECTATIONS
 from headrace.config.kinds.sinks import SINKS
 from headrace.config.locations import KeyPath, describe_path
 from headrace.config.models import Read, Rule, Sink, Step
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 SOURCE_KEYS = ("schema_", "infer", "max_future", "expect")
@@ -31,7 +31,7 @@ COMMON_PATTERN_ERRORS = (
 PathProblem = tuple[KeyPath, str, str]  # key path, message, fix
 
 
-def check_steps(drafts: list[Draft]) -> list[Problem]:
+def check_steps(drafts: list[PipelineDraft]) -> list[Problem]:
     """Return the problems of all steps that need no other file to detect."""
     problems = []
     for draft in drafts:
@@ -46,9 +46,9 @@ def _check_step(step: Step) -> Iterator[PathProblem]:
     for name, read in step.reads.items():
         for path, message, fix in _check_read(read):
             yield ("reads", name, *path), message, fix
-    for number, sink in enumerate(step.writes):
+    for index, sink in enumerate(step.writes):
         for path, message, fix in (*_check_sink(sink), *_check_sink_of_step(step, sink)):
-            yield ("writes", number, *path), message, fix
+            yield ("writes", index, *path), message, fix
     yield from _check_rules(step.expect)
     if not step.writes:
         yield ("writes",), "a step must write something", "add a table: {table: …}"
@@ -93,11 +93,11 @@ def _check_read(read: Read) -> Iterator[PathProblem]:
         fix = "write module:NAME of a StructType, or columns and types: 'id STRING, amount DOUBLE'"
         yield ("schema",), f"'{read.schema_}' is neither an import path nor a list of columns", fix
     yield from _check_rules(read.expect)
-    for number, rule in enumerate(read.expect):
+    for index, rule in enumerate(read.expect):
         for key in BATCH_EXPECTATIONS:
             if getattr(rule, key) is not None:
                 message = "compares the rows of a batch, but the rows of an input are checked one by one"
-                yield ("expect", number, key), message, "move it to the expect of the step"
+                yield ("expect", index, key), message, "move it to the expect of the step"
 
 
 def _check_sink(sink: Sink) -> Iterator[PathProblem]:
@@ -152,11 +152,11 @@ def _check_sink_of_step(step: Step, sink: Sink) -> Iterator[PathProblem]:
 
 
 def _check_rules(rules: tuple[Rule, ...]) -> Iterator[PathProblem]:
-    for number, rule in enumerate(rules):
+    for index, rule in enumerate(rules):
         kinds = [kind for kind in EXPECTATIONS if getattr(rule, kind)]
         if len(kinds) != 1:
             fix = "write a separate entry for each expectation"
-            yield ("expect", number), f"must have exactly one of {', '.join(EXPECTATIONS)}", fix
+            yield ("expect", index), f"must have exactly one of {', '.join(EXPECTATIONS)}", fix
         for column, pattern in (rule.matches or {}).items():
             try:
                 re.compile(pattern)
@@ -164,4 +164,4 @@ def _check_rules(rules: tuple[Rule, ...]) -> Iterator[PathProblem]:
                 # Java's syntax differs from Python's: report only what is wrong in both. A run validates with Java.
                 if error.msg.startswith(COMMON_PATTERN_ERRORS):
                     message = f"{pattern!r} is not a valid regular expression: {error.msg}"
-                    yield ("expect", number, "matches", column), message, "correct the regular expression"
+                    yield ("expect", index, "matches", column), message, "correct the regular expression"

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from headrace.config.cycles import find_cycle
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX, has_quarantine
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 from headrace.config.models import Step
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
-Writer = tuple[Draft, str, int]  # the pipeline, the step, the index of the sink
+Writer = tuple[PipelineDraft, str, int]  # the pipeline, the step, the index of the sink
 
 
-def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Problem]:
+def check_tables(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> list[Problem]:
     """Return the problems between the writers and readers of tables, across all pipelines."""
     writers = _table_writers(drafts)
     quarantines = {f"{table}{QUARANTINE_SUFFIX}": writer for table, writer in _quarantining_steps(drafts, environment)}
@@ -28,7 +28,7 @@ def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Pro
     return problems + list(_check_cycles(drafts, writers | quarantines))
 
 
-def _table_writers(drafts: list[Draft]) -> dict[str, Writer]:
+def _table_writers(drafts: list[PipelineDraft]) -> dict[str, Writer]:
     """Return the first writer of each table. Names that differ only in case are the same table, as in catalogs."""
     first: dict[str, Writer] = {}
     writers: dict[str, Writer] = {}
@@ -38,7 +38,7 @@ def _table_writers(drafts: list[Draft]) -> dict[str, Writer]:
     return writers
 
 
-def _check_table_writers(drafts: list[Draft]) -> Iterator[Problem]:
+def _check_table_writers(drafts: list[PipelineDraft]) -> Iterator[Problem]:
     writers = _table_writers(drafts)
     for draft in drafts:
         for step, number, table in draft.tables:
@@ -51,7 +51,7 @@ def _check_table_writers(drafts: list[Draft]) -> Iterator[Problem]:
                 yield Problem(where, message, f"write to different tables; the first is at {_where(first)}")
 
 
-def _check_folders_and_memory(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
+def _check_folders_and_memory(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[Problem]:
     """Yield the folders and memory sinks with two writers.
 
     Two steps with the same folder hide each other's rows: Spark keeps one list of the folder's files, by batch number.
@@ -74,7 +74,7 @@ def _check_folders_and_memory(drafts: list[Draft], environment: EnvironmentDraft
                         yield Problem(where, f"{kind} '{name}' is written by {writers}", fix)
 
 
-def _quarantining_steps(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tuple[str, Writer]]:
+def _quarantining_steps(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[tuple[str, Writer]]:
     """Yield the tables that have a quarantine: of each step that quarantines rows, the first table."""
     if environment.environment is None:
         return
@@ -86,7 +86,7 @@ def _quarantining_steps(drafts: list[Draft], environment: EnvironmentDraft) -> I
                     yield str(step.writes[number].table), (draft, step.name, number)
 
 
-def _may_exist(drafts: list[Draft], environment: EnvironmentDraft) -> Callable[[str], bool]:
+def _may_exist(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Callable[[str], bool]:
     """Return a predicate: whether a table may exist, given that malformed files may declare more than was read."""
     is_anything_unread = any(draft.is_incomplete for draft in drafts)
     possible_quarantines = {
@@ -108,7 +108,7 @@ def _check_quarantine_names(writers: dict[str, Writer], quarantines: dict[str, W
 
 
 def _check_reads(
-    draft: Draft,
+    draft: PipelineDraft,
     step: Step,
     writers: dict[str, Writer],
     quarantines: dict[str, Writer],
@@ -122,7 +122,7 @@ def _check_reads(
             if read.table not in quarantines and not may_exist(read.table):
                 message = f"step '{step.name}' reads unknown table '{read.table}'"
                 fix = "write the table in a step, or declare external data as a source"
-                yield Problem(where, message, closest_match(read.table, [*writers, *quarantines], fix))
+                yield Problem(where, message, fix_for_unknown_name(read.table, [*writers, *quarantines], fix))
             continue
         rewriting = _rewriting_setting(writers[read.table])
         if rewriting and not read.static and not read.changes:
@@ -146,7 +146,7 @@ def _rewriting_setting(writer: Writer) -> str:
     return f"mode {sink.mode}" if sink.mode != "append" else "output complete"
 
 
-def _check_cycles(drafts: list[Draft], writers: dict[str, Writer]) -> Iterator[Problem]:
+def _check_cycles(drafts: list[PipelineDraft], writers: dict[str, Writer]) -> Iterator[Problem]:
     reads_from: dict[tuple[str, str], dict[tuple[str, str], str]] = {}  # step -> steps it reads from -> input
     for draft in drafts:
         for step in draft.steps.values():
@@ -167,7 +167,7 @@ def _check_cycles(drafts: list[Draft], writers: dict[str, Writer]) -> Iterator[P
         yield Problem(where, message, "read another table in one of these steps")
 
 
-def _format_step(writer: Writer, seen_from: Draft) -> str:
+def _format_step(writer: Writer, seen_from: PipelineDraft) -> str:
     draft, step, _ = writer
     return f"step '{step}'" + ("" if draft is seen_from else f" of pipeline '{draft.name}'")
 

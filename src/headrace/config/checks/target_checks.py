@@ -6,7 +6,7 @@ from headrace.config.checks.identity_checks import check_target_identities
 from headrace.config.databricks.bundle_grammar import FILE
 from headrace.config.databricks.databricks_yml import Resources
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import closest_match, closest_name
+from headrace.config.locations import closest_name, fix_for_unknown_name
 from headrace.errors import Problem
 
 
@@ -48,7 +48,7 @@ def _check_names(resources: Resources, names: list[str]) -> list[Problem]:
         if name == "local":
             problems.append(Problem(where, "'local' is this machine and cannot be a target", "remove it"))
         elif name not in names:
-            fix = closest_match(name, without_target, f"write conf/{name}.yml")
+            fix = fix_for_unknown_name(name, without_target, f"write conf/{name}.yml")
             problems.append(Problem(where, f"target '{name}' has no environment", fix))
     for name in names:
         if name != "local" and name not in resources.targets and name not in suggested:

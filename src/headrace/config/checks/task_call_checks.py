@@ -16,8 +16,8 @@ from headrace.config.databricks.wheel_metadata import (
     entry_points_of,
 )
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import KeyPath, closest_match
-from headrace.config.pipeline_files import Draft
+from headrace.config.locations import KeyPath, fix_for_unknown_name
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 CURRENT_USER = "${workspace.current_user."
@@ -35,14 +35,16 @@ def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
         known = entry_points_of(str(package), root)
         if known is not None and name not in known:
             message = f"calls the unknown entry point '{name}' of package {package}"
-            fix = closest_match(str(name), known, "add it to pyproject.toml: [project.scripts]" if not known else "")
+            fix = fix_for_unknown_name(
+                str(name), known, "add it to pyproject.toml: [project.scripts]" if not known else ""
+            )
             yield job.problem((*path, WHEEL, "entry_point"), message, fix)
 
 
 def check_calls(
     job: Job,
     target: Target,
-    drafts: Mapping[str, Draft],
+    drafts: Mapping[str, PipelineDraft],
     environment: EnvironmentDraft | None,
     known: Collection[str],
 ) -> Iterator[Problem]:
@@ -58,7 +60,7 @@ def check_calls(
         for parameter in call.parameters:
             if parameter.name not in PARAMETERS:
                 message = f"passes the unknown parameter '{parameter.name}'"
-                yield job.problem(parameter.path, message, closest_match(parameter.name, PARAMETERS))
+                yield job.problem(parameter.path, message, fix_for_unknown_name(parameter.name, PARAMETERS))
         intended = intended_keys((parameter.name for parameter in call.parameters), PARAMETERS)
         for name in REQUIRED_PARAMETERS:
             if name not in intended:
@@ -76,31 +78,31 @@ def _check_environment(call: TaskCall, target: Target, known: Collection[str]) -
         return
     if parameter.value not in (*known, target.name):
         message = f"runs the unknown environment '{parameter.value}'"
-        yield call.job.problem(parameter.path, message, closest_match(parameter.value, known))
+        yield call.job.problem(parameter.path, message, fix_for_unknown_name(parameter.value, known))
     elif parameter.value != target.name:
         message = f"runs environment '{parameter.value}' instead of the target's environment"
         yield call.job.problem(parameter.path, message, 'write env: "${bundle.target}"')
 
 
-def _check_steps(call: TaskCall, drafts: Mapping[str, Draft]) -> Iterator[Problem]:
+def _check_steps(call: TaskCall, drafts: Mapping[str, PipelineDraft]) -> Iterator[Problem]:
     pipeline = call.parameter("pipeline")
     if pipeline is None or not pipeline.is_static:
         return
     if pipeline.value not in drafts:
         message = f"runs the unknown pipeline '{pipeline.value}'"
-        yield call.job.problem(pipeline.path, message, closest_match(pipeline.value, drafts))
+        yield call.job.problem(pipeline.path, message, fix_for_unknown_name(pipeline.value, drafts))
         return
     draft = drafts[pipeline.value]
     if draft.is_incomplete:
         return
     selected = call.all_parameters("step")
     for step in selected:
-        if step.is_static and step.value not in draft.names:
+        if step.is_static and step.value not in draft.step_names:
             message = f"runs the unknown step '{step.value}' of pipeline '{draft.name}'"
-            yield call.job.problem(step.path, message, closest_match(step.value, draft.names))
+            yield call.job.problem(step.path, message, fix_for_unknown_name(step.value, draft.step_names))
     layer = ENTRY_POINT_LAYERS.get(call.entry_point)
     layers = {step.layer for step in draft.steps.values()}
-    if not selected and layer and layer not in layers and len(draft.steps) == len(draft.names):
+    if not selected and layer and layer not in layers and len(draft.steps) == len(draft.step_names):
         path = (*call.path, WHEEL, "entry_point")
         fix = f"call run, or {' or '.join(sorted(layers))}" if layers else "call run"
         yield call.job.problem(path, f"runs the {layer} steps of pipeline '{draft.name}', which has none", fix)
@@ -123,7 +125,7 @@ def _check_values(call: TaskCall, target: Target, environment: EnvironmentDraft 
         elif name not in declared:
             message = f"passes the value '{name}', which {environment.locations.file} does not declare"
             fix = f"declare it in {environment.locations.file}: values: {{{name}: …}}, or remove it"
-            yield call.job.problem(parameter.path, message, closest_match(name, declared, fix))
+            yield call.job.problem(parameter.path, message, fix_for_unknown_name(name, declared, fix))
         elif target.is_development and name in required and CURRENT_USER not in value:
             message = f"passes the same value '{name}' for all users of a development target"
             yield call.job.problem(parameter.path, message, f'write "{name}={CURRENT_USER}short_name}}"')

@@ -18,7 +18,7 @@ from headrace.config.databricks.references import (
     resolve_references,
     resolve_variables,
 )
-from headrace.config.locations import KeyLocations, KeyPath, closest_match
+from headrace.config.locations import KeyLocations, KeyPath, fix_for_unknown_name
 from headrace.errors import Problem
 
 MODES = BUNDLE_GRAMMAR.kinds["mode"]
@@ -104,7 +104,7 @@ def _check_definitions(file: BundleFile) -> Iterator[Problem]:
                 written.append((path, raw))
             else:
                 message = f"target '{target}' sets the undeclared variable '{name}'"
-                fix = closest_match(name, declared, f"declare it at the top level: variables: {{{name}: {{}}}}")
+                fix = fix_for_unknown_name(name, declared, f"declare it at the top level: variables: {{{name}: {{}}}}")
                 yield Problem(file.locations.where(*path), message, fix)
     for written_path, raw in written:
         if isinstance(raw, dict) and _is_definition(raw, written_path):

@@ -64,8 +64,8 @@ def _included_files(root: Path, document: Document) -> tuple[list[Path], list[Pr
     patterns = document.mapping.get("include", [])
     files: dict[Path, None] = {}
     problems: list[Problem] = []
-    for number, pattern in enumerate(patterns if isinstance(patterns, list) else []):
-        where = document.locations.where("include", number)
+    for index, pattern in enumerate(patterns if isinstance(patterns, list) else []):
+        where = document.locations.where("include", index)
         is_relative = isinstance(pattern, str) and pattern and not Path(pattern).is_absolute()
         try:
             matches = sorted(file for file in root.glob(pattern) if file.is_file()) if is_relative else []

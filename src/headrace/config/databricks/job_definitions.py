@@ -55,8 +55,8 @@ class Job:
         """The well-formed tasks, each with its index."""
         tasks = self.body.get("tasks")
         return [
-            (number, task)
-            for number, task in enumerate(tasks if isinstance(tasks, list) else [])
+            (index, task)
+            for index, task in enumerate(tasks if isinstance(tasks, list) else [])
             if isinstance(task, dict)
         ]
 
@@ -64,11 +64,11 @@ class Job:
     def runnable_tasks(self) -> list[tuple[KeyPath, dict[str, Any]]]:
         """The tasks and the tasks inside a for_each_task, each with its key path."""
         runnable: list[tuple[KeyPath, dict[str, Any]]] = []
-        for number, task in self.tasks:
-            runnable.append((("tasks", number), task))
+        for index, task in self.tasks:
+            runnable.append((("tasks", index), task))
             loop = task.get("for_each_task")
             if isinstance(loop, dict) and isinstance(loop.get("task"), dict):
-                runnable.append((("tasks", number, "for_each_task", "task"), loop["task"]))
+                runnable.append((("tasks", index, "for_each_task", "task"), loop["task"]))
         return runnable
 
     def where(self, *path: str | int) -> str:

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, closest_name, describe_path
-from headrace.config.model_builder import EXAMPLES, TYPES, format_value
+from headrace.config.locations import KeyLocations, KeyPath, closest_name, describe_path, fix_for_unknown_name
+from headrace.config.model_builder import TYPE_FIXES, TYPE_MESSAGES, format_value
 from headrace.errors import Problem
 
 SCALARS: dict[str, tuple[tuple[type, ...], str]] = {
-    "string": ((str,), TYPES["string_type"]),
-    "integer": ((int,), TYPES["int_type"]),
-    "number": ((int, float), TYPES["float_type"]),
-    "boolean": ((bool,), TYPES["bool_type"]),
+    "string": ((str,), TYPE_MESSAGES["string_type"]),
+    "integer": ((int,), TYPE_MESSAGES["int_type"]),
+    "number": ((int, float), TYPE_MESSAGES["float_type"]),
+    "boolean": ((bool,), TYPE_MESSAGES["bool_type"]),
 }
 MAX_LISTED_KEYS = 15  # a longer list of known keys does not help in a message
 
@@ -44,13 +44,13 @@ class Grammar:
                 yield _wrong_type(message, value, locations, path)
         elif kind.startswith("["):
             if not isinstance(value, list):
-                yield _wrong_type(TYPES["tuple_type"], value, locations, path)
+                yield _wrong_type(TYPE_MESSAGES["tuple_type"], value, locations, path)
                 return
-            for number, inner in enumerate(value):
-                yield from self.check(inner, kind[1:-1], locations, (*path, number))
+            for index, inner in enumerate(value):
+                yield from self.check(inner, kind[1:-1], locations, (*path, index))
         elif kind.startswith("{"):
             if not isinstance(value, dict):
-                yield _wrong_type(TYPES["dict_type"], value, locations, path)
+                yield _wrong_type(TYPE_MESSAGES["dict_type"], value, locations, path)
                 return
             for key, inner in value.items():
                 yield from self.check(inner, kind[1:-1], locations, (*path, key))
@@ -62,9 +62,9 @@ class Grammar:
         if not isinstance(known, Mapping):
             if value not in known:
                 message = f"{describe_path(path)}: unknown value {format_value(value)}"
-                yield Problem(locations.where(*path), message, closest_match(str(value), known))
+                yield Problem(locations.where(*path), message, fix_for_unknown_name(str(value), known))
         elif not isinstance(value, dict):
-            yield _wrong_type(TYPES["dict_type"], value, locations, path)
+            yield _wrong_type(TYPE_MESSAGES["dict_type"], value, locations, path)
         else:
             prefix = f"{describe_path(path)}: " if path else ""
             for key, inner in value.items():
@@ -83,7 +83,7 @@ class Grammar:
             return f"Headrace does not support '{key}'", "remove it, or deploy the bundle with the Databricks CLI"
         if key == "<<":
             return "the merge key '<<' is not supported", "write the keys out"
-        fix = closest_match(key, known, "remove it" if len(known) > MAX_LISTED_KEYS else "")
+        fix = fix_for_unknown_name(key, known, "remove it" if len(known) > MAX_LISTED_KEYS else "")
         return f"unknown key '{key}'", fix
 
 
@@ -105,4 +105,4 @@ def job_grammar() -> Grammar:
 
 def _wrong_type(message: str, value: Any, locations: KeyLocations, path: KeyPath) -> Problem:
     prefix = f"{describe_path(path)}: " if path else ""
-    return Problem(locations.where(*path), f"{prefix}{message}, not {format_value(value)}", EXAMPLES[message])
+    return Problem(locations.where(*path), f"{prefix}{message}, not {format_value(value)}", TYPE_FIXES[message])

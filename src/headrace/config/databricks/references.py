@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path
+from headrace.config.locations import KeyLocations, KeyPath, describe_path, fix_for_unknown_name
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -127,8 +127,8 @@ def _unknown(name: str, known: Mapping[str, Any], locations: KeyLocations, path:
     if name.startswith("var."):
         variable = name.removeprefix("var.")
         declared = [other.removeprefix("var.") for other in known if other.startswith("var.")]
-        fix = closest_match(variable, declared, "declare it under 'variables' in databricks.yml")
+        fix = fix_for_unknown_name(variable, declared, "declare it under 'variables' in databricks.yml")
         return Problem(where, f"{key}: unknown variable '{variable}'", fix)
     others = [other for other in known if not other.startswith("var.")]
-    fix = closest_match(name, [*others, *WORKSPACE_REFERENCES])
+    fix = fix_for_unknown_name(name, [*others, *WORKSPACE_REFERENCES])
     return Problem(where, f"{key}: unknown reference '${{{name}}}'", fix)

@@ -12,7 +12,7 @@ from headrace.config.databricks.wheel_metadata import ENTRY_POINT_LAYERS, is_hea
 from headrace.config.locations import KeyPath
 
 if TYPE_CHECKING:
-    from headrace.config.pipeline_files import Draft
+    from headrace.config.pipeline_files import PipelineDraft
 
 WHEEL = "python_wheel_task"
 
@@ -62,14 +62,14 @@ class TaskCall:
         """Return all parameters with a name, for one that may be given several times."""
         return [parameter for parameter in self.parameters if parameter.name == name]
 
-    def steps(self, drafts: Mapping[str, Draft]) -> tuple[str, ...]:
+    def steps(self, drafts: Mapping[str, PipelineDraft]) -> tuple[str, ...]:
         """Return the steps that the task runs, as far as the files determine them."""
         pipeline = self.parameter("pipeline")
         draft = drafts.get(pipeline.value) if pipeline else None
         if draft is None or self.entry_point not in ENTRY_POINT_LAYERS:
             return ()
         if selected := self.all_parameters("step"):
-            return tuple(parameter.value for parameter in selected if parameter.value in draft.names)
+            return tuple(parameter.value for parameter in selected if parameter.value in draft.step_names)
         layer = ENTRY_POINT_LAYERS[self.entry_point]
         return tuple(name for name, step in draft.steps.items() if layer in (None, step.layer))
 
@@ -94,8 +94,8 @@ def _parameters(wheel: Mapping[str, Any], path: KeyPath) -> Iterator[Parameter]:
         yield Parameter(name, _text(value), (*path, "named_parameters", name))
     arguments = wheel.get("parameters")
     pending: Parameter | None = None  # an option whose value is the next argument
-    for number, argument in enumerate(arguments if isinstance(arguments, list) else []):
-        argument_path = (*path, "parameters", number)
+    for index, argument in enumerate(arguments if isinstance(arguments, list) else []):
+        argument_path = (*path, "parameters", index)
         if pending is not None:
             yield Parameter(pending.name, _text(argument), argument_path)
             pending = None
