@@ -116,8 +116,8 @@ def read_bundle(
     # The environment of a target may be in a .yaml file, which has been reported. It counts as known.
     known = [*existing, *(file.stem for file in ignored_files if file.stem in resources.targets)]
     problems += check_targets(resources, environments, known)
-    problems += check_root_paths(resources.targets, resources.lines)
-    problems += check_variable_secrets(resources.targets, resources.lines)
+    problems += check_root_paths(resources.targets, resources.locations)
+    problems += check_variable_secrets(resources.targets, resources.locations)
     problems += check_sharing(environments, resources.targets)
     for draft in drafts:
         problems += check_step_secrets(draft)

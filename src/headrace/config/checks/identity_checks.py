@@ -1,4 +1,4 @@
-"""Check the identities that targets and jobs name: each names exactly one user, group or service principal."""
+"""Check that each run_as and permission of targets and jobs names exactly one user, group or service principal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check a job on its own: its tasks, their dependencies, its schedule."""
+"""Check a job on its own: its tasks, the dependencies between tasks, and its schedule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RETRY_KEYS = ("max_retries", "min_retry_interval_millis", "retry_on_timeout")
 
 
 def check_job(job: Job) -> Iterator[Problem]:
-    """Yield what keeps the job from running as written."""
+    """Yield the problems of a job that do not depend on pipelines and environments."""
     has_tasks = "tasks" in intended_keys(job.body, job_grammar().kinds["JobSettings"])
     if not has_tasks or job.body.get("tasks") == []:  # the grammar reports malformed tasks
         yield job.problem(("tasks",), "has no tasks", "add one: tasks: [{task_key: …}]")
@@ -34,19 +34,19 @@ def check_job(job: Job) -> Iterator[Problem]:
 
 
 def _check_task_keys(job: Job) -> Iterator[Problem]:
-    first: dict[str, int] = {}
+    first_indexes: dict[str, int] = {}
     for task_index, task in job.tasks:
         key = task.get("task_key")
         if not isinstance(key, str) or isinstance(key, Unresolved):
             continue
-        if key in first:
-            fix = f"use a different task_key; the first is at {job.where('tasks', first[key], 'task_key')}"
+        if key in first_indexes:
+            fix = f"use a different task_key; the first is at {job.where('tasks', first_indexes[key], 'task_key')}"
             yield job.problem(("tasks", task_index, "task_key"), "has a task_key that is already used", fix)
-        first.setdefault(key, task_index)
+        first_indexes.setdefault(key, task_index)
 
 
 def dependencies(job: Job) -> dict[str, dict[str, KeyPath]]:
-    """Return for each task the tasks that it depends on, with the key path of each dependency."""
+    """Map the key of each task to the keys of the tasks that it depends on, with the key path of each dependency."""
     depends_on: dict[str, dict[str, KeyPath]] = {}
     for task_index, task in job.tasks:
         others = depends_on.setdefault(str(task.get("task_key")), {})
@@ -74,11 +74,11 @@ def _check_dependencies(job: Job) -> Iterator[Problem]:
         for task, others in depends_on.items()
     }
     while cycle := find_cycle(graph):
-        cycle[1:] = reversed(cycle[1:])  # so that each task depends on the next one
+        cycle[1:] = reversed(cycle[1:])  # now each task depends on the next task in the list
         tasks = " → ".join(f"'{task}'" for task in [*cycle, cycle[0]])
         path = depends_on[cycle[0]][cycle[1]]
         yield job.problem(path, f"depends on itself through other tasks: {tasks}", "remove one of these dependencies")
-        graph[cycle[0]].remove(cycle[1])
+        graph[cycle[0]].remove(cycle[1])  # the next search finds another cycle
 
 
 def _check_schedule(job: Job) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Check the steps against one environment: names, schemas, encodings, triggers and the use of expectations."""
+"""Check the steps together with one environment: names, schemas, encodings, triggers and expectations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.errors import Problem
 
 
 def check_steps_in_environment(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> list[Problem]:
-    """Return the problems between the steps of all pipelines and one environment."""
+    """Return the problems that the steps of all pipelines have in one environment."""
     if not environment.raw:
         return []
     problems = list(_check_triggers(drafts, environment))
@@ -89,5 +89,5 @@ def _check_expectations(draft: PipelineDraft, step: Step, environment: Environme
             yield Problem(where, message, fix)
     if not step.tables_written and has_quarantine(step, environment):
         where = draft.locations.where("steps", step.name, "writes")
-        message = f"step '{step.name}' quarantines rows, but writes no table that the quarantine could belong to"
+        message = f"step '{step.name}' quarantines rows, but writes no table to which the quarantine could belong"
         yield Problem(where, message, "write a table too, or load the source in a separate bronze step")

@@ -1,4 +1,4 @@
-"""Check YAML data against a grammar of keys and types. The grammar of a job is that of the Databricks SDK."""
+"""Check YAML data against a grammar of keys and types. The grammar of a job is generated from the Databricks SDK."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from headrace.config.locations import KeyLocations, KeyPath, closest_name, descr
 from headrace.config.model_builder import TYPE_FIXES, TYPE_MESSAGES, format_value
 from headrace.errors import Problem
 
+# For each scalar kind, the Python types that it allows and the message for other types.
 SCALARS: dict[str, tuple[tuple[type, ...], str]] = {
     "string": ((str,), TYPE_MESSAGES["string_type"]),
     "integer": ((int,), TYPE_MESSAGES["int_type"]),
@@ -25,17 +26,17 @@ MAX_LISTED_KEYS = 15  # a longer list of known keys does not help in a message
 
 @dataclass(frozen=True)
 class Grammar:
-    """Kinds by name: a mapping as its keys and their kinds, or an enumeration as its values.
+    """The named kinds of values. A mapping is defined by its keys and their kinds, an enumeration by its values.
 
-    A kind is `any`, a scalar such as `string`, a name such as `Task`, `[Task]` for a list or `{string}` for a mapping.
-    A trailing `!` marks a required key.
+    A kind is `any`, a scalar such as `string`, a name in `kinds` such as `Task`, a list such as `[Task]`, or a mapping
+    with any keys such as `{string}`. A trailing `!` marks a required key.
     """
 
     kinds: Mapping[str, Mapping[str, str] | Sequence[str]]
     unsupported: Mapping[str, Sequence[str]] = field(default_factory=dict)  # keys that only the Databricks CLI supports
 
     def check(self, value: Any, kind: str, locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
-        """Yield the problems of a value that should be of a kind."""
+        """Yield the problems of the value at a key path, which must be of the given kind."""
         if kind == "any" or isinstance(value, Unresolved):
             return
         if kind in SCALARS:
@@ -58,7 +59,7 @@ class Grammar:
             yield from self._check_named(value, kind, locations, path)
 
     def _check_named(self, value: Any, kind: str, locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
-        known = self.kinds[kind]
+        known = self.kinds[kind]  # the keys of a mapping, or the values of an enumeration
         if not isinstance(known, Mapping):
             if value not in known:
                 message = f"{describe_path(path)}: unknown value {format_value(value)}"
@@ -88,9 +89,9 @@ class Grammar:
 
 
 def intended_keys(keys: Iterable[str], known: Iterable[str]) -> set[str]:
-    """Return the keys, each unknown one replaced by the known key that the message on it suggests.
+    """Return the keys, with each unknown key replaced by the most similar known key, if there is one.
 
-    A misspelled key is reported as unknown: what it should have been must not be reported as missing too.
+    Checks use the result so that a misspelled key, which is reported as unknown, is not also reported as missing.
     """
     known = set(known)
     return {key if key in known else closest_name(key, known) or key for key in keys}
