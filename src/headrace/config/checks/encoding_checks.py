@@ -34,9 +34,8 @@ def check_encodings(draft: PipelineDraft, step: Step, environment: EnvironmentDr
         locations = draft.locations if is_in_step else environment.locations
         path = ("steps", step.name, "reads", name) if is_in_step else ("sources", str(read.source))
         where, subject = locations.where(*path, "options"), f"{describe_path(path)}: encoding '{encoding}'"
-        if encoding.upper() not in SUPPORTED_ENCODINGS and not is_true(
-            {**loaded.settings, **step.settings}, ANY_CHARSET
-        ):
+        accepts_any_charset = is_true({**loaded.settings, **step.settings}, ANY_CHARSET)
+        if encoding.upper() not in SUPPORTED_ENCODINGS and not accepts_any_charset:
             fix = f"write one of {', '.join(SUPPORTED_ENCODINGS)}, or set {ANY_CHARSET}: true under settings"
             yield Problem(where, f"{subject} is not supported", fix)
             continue
