@@ -196,8 +196,8 @@ class _Builder:
 
     def _scalar(self, node: Any, path: KeyPath) -> Any:
         text = str(node.value)
-        is_quoted = bool(node.style)  # the style of an unquoted scalar is None or empty, depending on the loader
-        if is_quoted:
+        is_plain = not node.style  # the style of a plain, unquoted scalar is None or empty, depending on the loader
+        if not is_plain:
             return text
         message = fix = ""
         if YAML_1_1_BOOLEAN.match(text):

@@ -1,4 +1,4 @@
-"""Read conf/*.yml: replace the references in each environment, and make its paths absolute."""
+"""Read conf/*.yml: replace the references in each environment file, and make paths absolute."""
 
 from __future__ import annotations
 

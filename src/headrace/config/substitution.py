@@ -56,7 +56,7 @@ class Values:
         return REFERENCE.sub(lambda match: str(self._value_of(match, path, result)), data)
 
     def _value_of(self, reference: re.Match[str], path: KeyPath, result: Substitution) -> str | int:
-        """Return the value that a reference at a key path stands for. Add problems to `result`."""
+        """Return the value that replaces a reference at a key path. Add the problems of the reference to `result`."""
         text, name = reference[0], reference[1]
         if not NAME.match(name) or not text.endswith("}"):
             fix = "write ${name}, with letters, digits and '_' only; defaults and nesting are not supported"
@@ -112,7 +112,7 @@ class Values:
 
 
 def references(data: Any) -> set[str]:
-    """Return the names of all `${name}` in the data."""
+    """Return the names in all references `${name}` in the data."""
     if isinstance(data, dict):
         return {name for value in data.values() for name in references(value)}
     if isinstance(data, list):

@@ -20,7 +20,7 @@ DURATION = re.compile(rf"^\s*(\d+)\s+({'|'.join(MILLISECONDS)})s?\s*$")
 
 
 def milliseconds(duration: str) -> int:
-    """Return a duration in milliseconds: '10 minutes' -> 600000. Raise ValueError if it is not a duration."""
+    """Return a duration in milliseconds: '10 minutes' -> 600000. Raise ValueError for other text."""
     match = DURATION.match(duration)
     if match is None:
         raise ValueError(f"{duration!r} is not a duration; write a number and a unit, like '10 minutes'")

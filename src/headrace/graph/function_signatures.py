@@ -93,7 +93,7 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
 
 
 def find_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
-    """Yield the differences between a function's parameters and the inputs and settings of the step that names it."""
+    """Yield the differences between a function's parameters and the inputs and settings of a step."""
     named_inputs = list(step.reads)
     if parameters.stream is not None:
         streams = [name for name in step.reads if not step.reads[name].static]
@@ -146,7 +146,7 @@ def _setting_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch
 
 
 def _intended(name: str, unused: Collection[str]) -> set[str]:
-    """Return the name of the parameter that an unknown name probably misspells, or an empty set.
+    """Return a set with the unused parameter that an unknown name probably misspells; an empty set if there is none.
 
     This parameter is not reported as missing.
     """

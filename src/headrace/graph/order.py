@@ -55,7 +55,7 @@ def tables_read(bundle: Bundle) -> set[str]:
 
 
 def _tables_written(step: Step) -> tuple[str, ...]:
-    """Return the tables that a step writes. Each may have a quarantine, which is included."""
+    """Return the tables that a step writes, and the name of the quarantine that each table may have."""
     return tuple(name for table in step.tables_written for name in (table, f"{table}{QUARANTINE_SUFFIX}"))
 
 

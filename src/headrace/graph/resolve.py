@@ -42,8 +42,8 @@ def bind_arguments(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and keyword arguments for a step's transform.
 
-    They are the step's inputs (`inputs` has the DataFrame of each input) and the settings under `with`. Raise
-    ConfigurationError if inputs or settings do not match the function's parameters.
+    The arguments are the step's inputs (`inputs` maps the name of each input to its DataFrame) and the settings under
+    `with`. Raise ConfigurationError if inputs or settings do not match the function's parameters.
     """
     if not callable(function):
         message = f"step '{step.name}': {step.transform} is not a function"

@@ -53,7 +53,7 @@ def find_definition(path: str, source: Path) -> Definition:
 
 
 def _find_spec(module: str, source: Path) -> ModuleSpec | Missing:
-    """Find a module one part of its name after the other, as an import does, but without importing its parents."""
+    """Find a module by searching for each part of its name in turn, without importing the parent packages."""
     importlib.invalidate_caches()
     search_path: list[str] | None = [str(source), *sys.path]
     spec: ModuleSpec | None = None

@@ -1,4 +1,4 @@
-"""Check that no two tasks run the same step at the same time, and that steps on serverless compute are bounded."""
+"""Check that no two tasks run the same step at the same time, and that serverless tasks have bounded triggers."""
 
 from __future__ import annotations
 

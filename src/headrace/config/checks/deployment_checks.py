@@ -1,4 +1,4 @@
-"""Check the jobs of all targets that were read, with each target's variables."""
+"""Check the jobs of the selected targets, with the variables of each target."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ PathProblem = tuple[KeyPath, str, str]  # key path, message, fix
 
 
 def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) -> list[Problem]:
-    """Return the problems of one environment, except unknown keys and values of the wrong type."""
+    """Return the problems of one environment that `read_environment` does not detect."""
     problems: list[PathProblem] = []
     if draft.environment is not None:
         problems += _check_tables(draft.environment)

@@ -46,7 +46,7 @@ def _check_task_keys(job: Job) -> Iterator[Problem]:
 
 
 def dependencies(job: Job) -> dict[str, dict[str, KeyPath]]:
-    """Map the key of each task to the keys of the tasks that it depends on, with the key path of each dependency."""
+    """Return the dependencies of each task, by task key: the other tasks, with the key path of each dependency."""
     depends_on: dict[str, dict[str, KeyPath]] = {}
     for task_index, task in job.tasks:
         others = depends_on.setdefault(str(task.get("task_key")), {})

@@ -83,7 +83,10 @@ def _check_folders_and_memory(drafts: list[PipelineDraft], environment: Environm
 
 
 def _quarantine_owners(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[tuple[str, Writer]]:
-    """Yield each table that has a quarantine, with its writer: the first table of a step that quarantines rows."""
+    """Yield the tables that have a quarantine, each with its writer.
+
+    If a step quarantines rows, the first table that the step writes has a quarantine.
+    """
     if environment.environment is None:
         return
     for draft in drafts:
@@ -97,7 +100,8 @@ def _quarantine_owners(drafts: list[PipelineDraft], environment: EnvironmentDraf
 def _may_exist(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Callable[[str], bool]:
     """Return a function that returns whether a table without a known writer may exist.
 
-    It may exist if a file could not be read completely, or if it may be the quarantine of an invalid step.
+    The table may exist if a file could not be read completely. It may also be the quarantine of a step whose rules are
+    unknown.
     """
     is_any_incomplete = any(draft.is_incomplete for draft in drafts)
     possible_quarantines = {
@@ -156,8 +160,8 @@ def _rewriting_setting(writer: Writer) -> str:
 
 
 def _check_cycles(drafts: list[PipelineDraft], writers: dict[str, Writer]) -> Iterator[Problem]:
-    # A key is the pipeline and the name of a step. Its value maps each step whose table it reads to the name of the
-    # input.
+    # Maps each step to the steps whose tables it reads, and each of these steps to the name of the input. The keys are
+    # pairs of pipeline and step.
     reads_from: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     for draft in drafts:
         for step in draft.steps.values():

@@ -11,7 +11,7 @@ from headrace.errors import Problem
 
 
 def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: list[str]) -> list[Problem]:
-    """Return the problems of targets, the environments without a target, and the targets without an environment.
+    """Return problems of targets, environments without a target, and targets without an environment.
 
     `loaded` are the environments that were loaded, `names` the names of all environments.
     """
@@ -42,7 +42,7 @@ def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: l
 def _check_names(resources: Resources, names: list[str]) -> list[Problem]:
     problems = []
     without_target = set(names) - set(resources.targets) - {"local"}
-    # The fixes for misspelled targets suggest these environments, which are not reported as without a target.
+    # The fixes for misspelled targets suggest these environments. They are not also reported as lacking a target.
     suggested = {closest_name(name, without_target) for name in resources.targets if name not in names}
     for name in resources.targets:
         where = resources.locations.where("targets", name)

@@ -24,7 +24,7 @@ CURRENT_USER = "${workspace.current_user."
 
 
 def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
-    """Yield the tasks that call an entry point which its package does not have."""
+    """Yield the tasks that call an entry point that does not exist in the called package."""
     for path, task in job.runnable_tasks:
         wheel = task.get(WHEEL_TASK)
         if not isinstance(wheel, dict):

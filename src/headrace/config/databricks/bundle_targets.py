@@ -35,7 +35,7 @@ class BundleFile:
     jobs: Mapping[str, Job]
 
     def section(self, *path: str) -> dict[str, Any]:
-        """Return the mapping at a key path; empty if it is missing or malformed."""
+        """Return the mapping at a key path; an empty mapping if the value is missing or not a mapping."""
         section: Any = self.content
         for key in path:
             section = section.get(key) if isinstance(section, Mapping) else None
@@ -168,7 +168,7 @@ def _written_value(raw: Any, path: KeyPath) -> WrittenValue | None:
 def _is_definition(raw: Any, path: KeyPath) -> bool:
     """Return whether a variable is written as a definition such as {default: 1}, rather than as a plain value.
 
-    In a target, a mapping with any other key than those of a definition is the value itself.
+    In a target, a mapping is a plain value if it has any key that definitions do not have.
     """
     if path[0] == "variables":
         return raw is None or isinstance(raw, dict)

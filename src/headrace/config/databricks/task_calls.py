@@ -44,7 +44,7 @@ class TaskCall:
 
     @property
     def key(self) -> str:
-        """The key of the task, or of the for_each_task around it."""
+        """The key of the task. A task inside a for_each_task has the key of the for_each_task."""
         return str(self.outer_task.get("task_key"))
 
     @property
@@ -55,7 +55,7 @@ class TaskCall:
         return concurrency if isinstance(concurrency, int) else 1
 
     def parameter(self, name: str) -> Parameter | None:
-        """Return the last parameter with a name, as argparse does; None if the call does not pass it."""
+        """Return the last parameter with a name, as argparse does; None if the call has no such parameter."""
         return next((parameter for parameter in reversed(self.parameters) if parameter.name == name), None)
 
     def all_parameters(self, name: str) -> list[Parameter]:

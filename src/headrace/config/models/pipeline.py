@@ -68,7 +68,7 @@ class Step(Model):
 
     @property
     def copies_changes(self) -> bool:
-        """Whether the step keeps a copy of a table: it reads the table's changes and upserts them into another."""
+        """Whether the step keeps a copy of a table: it reads a table's changes and upserts them into another table."""
         reads_changes = any(read.changes for read in self.reads.values())
         return reads_changes and self.output == "append" and any(sink.mode == "upsert" for sink in self.writes)
 
