@@ -1,4 +1,4 @@
-"""The command `headrace`, also called as `python -m headrace`."""
+"""The command `headrace`, which `python -m headrace` runs too."""
 
 from headrace import interrupts
 

@@ -1,4 +1,4 @@
-"""Child processes that are killed if this process is interrupted."""
+"""The child processes that are killed when the command ends or a signal interrupts it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHILDREN: list[subprocess.Popen[Any]] = []
 
 
 def kill_children() -> None:
-    """Kill the registered child processes that still run, and wait until they have ended."""
+    """Kill the processes in CHILDREN that still run, and wait until all of them have ended."""
     for process in CHILDREN:
         if process.poll() is None:
             process.kill()

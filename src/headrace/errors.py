@@ -6,10 +6,10 @@ HeadraceError
 ├── GuardError           starting now would lose, duplicate or corrupt rows; nothing was written
 ├── StepError            a step failed while it ran
 │   └── UnfinishedBatchError   a run ended in the middle of a batch that did not finish in time
-├── DeploymentError      a workspace or cluster refuses, does not answer, or is being changed by someone else
+├── DeploymentError      a workspace or cluster rejects a request, does not respond, or is locked by another deployment
 └── DataError            the requested data does not exist or cannot be read
 
-Exceptions of other libraries are converted once, where they are caught. Each problem has a fix.
+Exceptions of other libraries are converted to these where they are caught. Every error has a fix.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# py4j's errors name the failed call first, then the Java class and its message. Other Spark errors contain query
-# plans, whose lines may begin with a colon too.
+# The text of a py4j error: the failed call, then the Java exception's class and message. The pattern includes the call
+# because lines that begin with a colon also occur in the query plans that other Spark errors contain.
 PY4J_ERROR = re.compile(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)")
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One problem: its location, a message and a fix."""
+    """One problem: its location (file:line, or the step), a message and a fix."""
 
     where: str
     message: str
@@ -40,19 +40,19 @@ class Problem:
 def one_line(error: BaseException) -> str:
     """Return the message of another library's error as one line."""
     text = str(getattr(error, "desc", None) or error).strip() or type(error).__name__
-    if isinstance(error, LookupError):  # its message is only the key
+    if isinstance(error, LookupError):  # the message of a LookupError is only the key
         text = f"{type(error).__name__}: {text}"
-    java = PY4J_ERROR.match(text)
-    return without_error_codes(java[1] if java else text.splitlines()[0]).rstrip(";")
+    py4j_error = PY4J_ERROR.match(text)
+    return without_error_codes(py4j_error[1] if py4j_error else text.splitlines()[0]).rstrip(";")
 
 
 def without_error_codes(line: str) -> str:
-    """Return the line without Spark's error class and SQLSTATE."""
+    """Return a line of a Spark error without its error class and SQLSTATE."""
     return re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", line)
 
 
 class HeadraceError(Exception):
-    """Base class of all errors that are shown to users; has one or more problems."""
+    """Base class of all errors that are shown to users. An error has one or more problems."""
 
     def __init__(self, message: str, *, fix: str, where: str = "") -> None:
         self.problems: tuple[Problem, ...] = (Problem(where, message, fix),)
@@ -60,7 +60,7 @@ class HeadraceError(Exception):
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> HeadraceError:
-        """Return one error with all of the problems, in the order given."""
+        """Return one error with all of the problems, in the given order."""
         first, *others = problems
         error = cls(first.message, where=first.where, fix=first.fix)
         error.problems = (first, *others)
@@ -72,7 +72,7 @@ class HeadraceError(Exception):
 
 @contextmanager
 def add_location(where: str) -> Iterator[None]:
-    """Add a location to the problems raised in this block that lack one."""
+    """Add the location `where` to problems that are raised in the `with` block without a location."""
     try:
         yield
     except HeadraceError as error:
@@ -101,7 +101,7 @@ class UnfinishedBatchError(StepError):
 
 
 class DeploymentError(HeadraceError):
-    """A workspace or cluster refuses, does not answer, or is being changed by someone else."""
+    """A workspace or cluster rejects a request, does not respond, or is locked by another deployment."""
 
 
 class DataError(HeadraceError):

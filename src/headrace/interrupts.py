@@ -1,6 +1,7 @@
 """Signal handling: Ctrl-C, SIGTERM and SIGHUP end a command without a traceback and without orphaned processes.
 
-This also holds while modules are imported, so this module is imported first and imports almost nothing itself.
+Signals must also be handled while other modules are imported. Therefore this module is imported first, and imports
+almost nothing itself.
 """
 
 from __future__ import annotations
@@ -14,48 +15,48 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
-# Under nohup SIGHUP is ignored, and stays ignored.
+# nohup starts a process with SIGHUP ignored. Installing a handler would undo that, so SIGHUP is then left out.
 HANGUP = [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUP)
 Handler = Callable[[int, FrameType | None], Any] | int | None
-_received: list[int] = []
+_received_signals: list[int] = []
 
 
 class Interrupted(KeyboardInterrupt):
     """A signal ends the command."""
 
 
-def interrupt(number: int, message: str = "") -> NoReturn:
-    """Raise Interrupted; the exit code will be 128 + the signal's number."""
-    _received.append(number)
+def interrupt(signum: int, message: str = "") -> NoReturn:
+    """Raise Interrupted because of a signal. `call` then exits with 128 + the signal's number."""
+    _received_signals.append(signum)
     raise Interrupted(message)
 
 
 def handle(handler: Handler) -> dict[int, Handler]:
-    """Install a handler for all these signals. Return the previous ones, for `restore`."""
-    return {number: signal.signal(number, handler) for number in SIGNALS}
+    """Install a handler for all SIGNALS. Return the previous handlers, which `restore` installs again."""
+    return {signum: signal.signal(signum, handler) for signum in SIGNALS}
 
 
 def restore(handlers: dict[int, Handler]) -> None:
     """Install the handlers that `handle` returned."""
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    for signum, handler in handlers.items():
+        signal.signal(signum, handler)
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Delay signals until the end of the block."""
-    if threading.current_thread() is not threading.main_thread():
+    """Delay signals until the end of the `with` block."""
+    if threading.current_thread() is not threading.main_thread():  # Python handles signals only in the main thread
         yield
         return
-    received: list[int] = []
-    handlers = handle(lambda number, frame: received.append(number))
+    delayed: list[int] = []
+    handlers = handle(lambda signum, frame: delayed.append(signum))
     try:
         yield
     finally:
         restore(handlers)
-        for number in received:
-            signal.raise_signal(number)
+        for signum in delayed:
+            signal.raise_signal(signum)
 
 
 @contextmanager
@@ -75,30 +76,30 @@ def unmasked() -> Iterator[None]:
 
 def exit_on_signal() -> None:
     """Exit immediately on a signal. Used while modules are imported, when there is nothing to clean up."""
-    handle(lambda number, frame: os._exit(128 + number))
+    handle(lambda signum, frame: os._exit(128 + signum))
 
 
 def call(command: Callable[[], Any]) -> NoReturn:
-    """Call the command and exit. A signal interrupts it; child processes that still run are killed."""
+    """Call the command, kill the child processes that still run, and exit. A signal interrupts the command."""
     from headrace import child_processes
 
-    handle(lambda number, frame: interrupt(number))
-    code: Any = 1
+    handle(lambda signum, frame: interrupt(signum))
+    exit_code: Any = 1
     try:
         command()
-        code = 0
-    except SystemExit as ended:
-        code = ended.code
+        exit_code = 0
+    except SystemExit as system_exit:
+        exit_code = system_exit.code
     except Interrupted:
-        pass  # raised outside of the command's own error handling
+        pass  # the signal arrived outside of the command's own error handling
     finally:
         handle(signal.SIG_IGN)
         child_processes.kill_children()
-    if not _received:
-        sys.exit(code)
-    if code != 0:
-        code = 128 + _received[0]
+    if not _received_signals:
+        sys.exit(exit_code)
+    if exit_code != 0:
+        exit_code = 128 + _received_signals[0]
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # the reading end of a pipe may be closed
             stream.flush()
-    os._exit(code)  # threads of py4j may still wait for the JVM
+    os._exit(exit_code)  # sys.exit would wait for py4j's threads, which may still wait for the JVM

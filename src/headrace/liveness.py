@@ -1,4 +1,4 @@
-"""Detect whether a run is alive: each run holds a lock on a file."""
+"""Detect whether a run is alive: each run keeps a file locked until it ends."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from typing import IO
 
-LOCKED: dict[Path, IO[str]] = {}  # a lock lasts as long as its file is open
+LOCKED_FILES: dict[Path, IO[str]] = {}  # by path; closing a file releases its lock
 
 
-def process_exists(process: int) -> bool:
-    """Return whether a process with this id exists, of any user."""
+def process_exists(pid: int) -> bool:
+    """Return whether a process with this id exists. It may belong to another user."""
     try:
-        os.kill(process, 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
@@ -22,29 +22,32 @@ def process_exists(process: int) -> bool:
 
 
 def acquire(file: Path) -> None:
-    """Create the file and lock it while this process is alive. Remove it if the file system has no locks."""
-    handle = file.open("a")
+    """Create the file, and lock it until `release` or the end of this process.
+
+    If the file system has no locks, remove the file.
+    """
+    opened = file.open("a")
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        handle.close()
+        opened.close()
         file.unlink(missing_ok=True)
     else:
-        LOCKED[file] = handle
+        LOCKED_FILES[file] = opened
 
 
 def release(file: Path) -> None:
-    """Unlock and remove a file that this process has locked."""
-    if handle := LOCKED.pop(file, None):
+    """Remove and unlock a file that this process has locked. Do nothing for other files."""
+    if opened := LOCKED_FILES.pop(file, None):
         file.unlink(missing_ok=True)
-        handle.close()
+        opened.close()
 
 
 def is_locked(file: Path) -> bool:
-    """Return whether a process has locked the file."""
+    """Return whether any process has locked the file."""
     try:
-        with file.open() as handle:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with file.open() as opened:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
     except BlockingIOError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path, line_order
+from headrace.config.locations import KeyLocations, KeyPath, describe_path, fix_for_unknown_name, line_order
 
 
 def test_absent_key_has_the_location_of_its_nearest_ancestor() -> None:
@@ -33,11 +33,11 @@ def test_key_path_as_text(path: KeyPath, text: str) -> None:
 
 
 def test_suggestion_for_an_unknown_name() -> None:
-    assert closest_match("bronze_order", ["bronze_orders", "silver_orders"]) == "did you mean 'bronze_orders'?"
-    assert closest_match("x", ["b", "a"]) == "use one of: a, b"
-    assert closest_match("x", ["a"]) == "use 'a'"
-    assert closest_match("x", ["b", "a"], "add it") == "add it"
-    assert closest_match("x", []) == "remove it"
+    assert fix_for_unknown_name("bronze_order", ["bronze_orders", "silver_orders"]) == "did you mean 'bronze_orders'?"
+    assert fix_for_unknown_name("x", ["b", "a"]) == "use one of: a, b"
+    assert fix_for_unknown_name("x", ["a"]) == "use 'a'"
+    assert fix_for_unknown_name("x", ["b", "a"], "add it") == "add it"
+    assert fix_for_unknown_name("x", []) == "remove it"
 
 
 def test_problems_are_sorted_by_line_number() -> None:

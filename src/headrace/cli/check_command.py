@@ -39,7 +39,7 @@ def check(environment: str | None, deep: bool, values: dict[str, str], bundle_di
     if as_json:
         facts = {
             "environments": [draft.name for draft in result.bundle.environments],
-            "pipelines": [draft.name for draft in result.bundle.drafts],
+            "pipelines": [draft.name for draft in result.bundle.pipelines],
         }
         _print_json(ok=not problems, problems=[vars(problem) for problem in problems], notes=notes, **facts)
         raise SystemExit(1 if problems else 0)
@@ -66,8 +66,8 @@ def _check_with_spark(root: Path, environment: str, values: dict[str, str]) -> t
 
 def _summary(bundle: BundleDraft) -> str:
     counts = {
-        "pipeline": len(bundle.drafts),
-        "step": sum(len(draft.steps) for draft in bundle.drafts),
+        "pipeline": len(bundle.pipelines),
+        "step": sum(len(draft.steps) for draft in bundle.pipelines),
         "environment": len(bundle.environments),
     }
     return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items())

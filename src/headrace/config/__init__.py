@@ -1,1 +1,1 @@
-"""The bundle's configuration: YAML files in, frozen values out, every problem with its line."""
+"""Load a bundle's YAML files as frozen values, and report each problem with its file and line."""

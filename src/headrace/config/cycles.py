@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
-N = TypeVar("N")
+Node = TypeVar("Node")
 
 
-def find_cycle(predecessors: Mapping[N, Iterable[N]]) -> list[N]:
-    """Return one cycle, each node before a node that depends on it; empty if there is none.
+def find_cycle(predecessors: Mapping[Node, Iterable[Node]]) -> list[Node]:
+    """Return the nodes of one cycle, each followed by a node that depends on it; an empty list if there is no cycle.
 
-    The cycle starts with the node that comes first in `predecessors`, so that messages do not depend on the search.
+    `predecessors` maps each node to the nodes that it depends on. The cycle starts with the node that comes first in
+    `predecessors`, so that error messages do not depend on the order of the search.
     """
     try:
         TopologicalSorter(predecessors).prepare()
     except CycleError as error:
-        cycle: list[N] = list(error.args[1][:-1])
-        start = cycle.index(min(cycle, key=list(predecessors).index))
+        cycle: list[Node] = list(error.args[1][:-1])  # the last node of the error's list repeats the first one
+        first_node = min(cycle, key=list(predecessors).index)
+        start = cycle.index(first_node)
         return cycle[start:] + cycle[:start]
     return []

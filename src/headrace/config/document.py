@@ -1,4 +1,4 @@
-"""Read one YAML file as plain data with the line of each key, and report what YAML readers interpret differently."""
+"""Read one YAML file as plain data with the line of each key. Report values that YAML readers interpret differently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.errors import Problem
 
 try:
     from yaml import CSafeLoader as Loader
-except ImportError:  # PyYAML without libyaml reads the same, but slower
+except ImportError:  # without libyaml, PyYAML's parser in Python gives the same results, but is slower
     from yaml import SafeLoader as Loader  # type: ignore[assignment]
 
 MAX_BYTES = 1_000_000
@@ -43,17 +43,21 @@ class Document:
     locations: KeyLocations
     data: Any = None
     problems: tuple[Problem, ...] = ()
-    # Values with a problem or an ambiguous key, and mappings that may lack keys: what follows is not reported again.
+    # The key paths of invalid values, and of mappings from which a key was omitted. Problems of the omitted or invalid
+    # data have been reported; checks report no further problems at these paths.
     invalid: frozenset[KeyPath] = frozenset()
 
     @property
     def mapping(self) -> dict[str, Any]:
-        """The data if it is a mapping, else an empty one."""
+        """The data if it is a mapping, otherwise an empty mapping."""
         return self.data if isinstance(self.data, dict) else {}
 
 
 def read_document(path: Path, name: str, *, strict: bool = True) -> Document:
-    """Read one file; `name` is its name in messages. Unless `strict`, accept tags, merge keys and ambiguous scalars."""
+    """Return the content of one file, including its problems. `name` is the file's name in messages.
+
+    If `strict` is false, accept tags, merge keys and ambiguous scalars.
+    """
     try:
         text = _read_text(path)
         _check_events(text, strict)
@@ -85,7 +89,7 @@ def read_document(path: Path, name: str, *, strict: bool = True) -> Document:
 
 
 def wrong_suffix(file: str) -> Problem:
-    """Return the problem of a file that is not read because it ends in .yaml."""
+    """Return the problem of a file that is not read because its name ends in .yaml."""
     return Problem(file, "files that end in .yaml are not read", f"rename it to {Path(file).stem}.yml")
 
 
@@ -109,7 +113,10 @@ def _read_text(path: Path) -> str:
 
 
 def _check_events(text: str, strict: bool) -> None:
-    """Raise, before nodes are composed, for tags and for nesting so deep that the C stack would overflow."""
+    """Raise _InvalidFileError for deep nesting and, if `strict`, for tags.
+
+    This check runs before nodes are composed, because composing deeply nested nodes overflows the C stack.
+    """
     depth = 0
     for event in yaml.parse(text, Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
@@ -128,12 +135,13 @@ def _describe_syntax_error(text: str, error: yaml.MarkedYAMLError, mark: Any) ->
     """Return the message and the fix for a syntax error."""
     lines = text.splitlines()
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
-    if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in str(error.problem):
+    indentation = line[: len(line) - len(line.lstrip())]
+    if "\t" in indentation or "'\\t'" in str(error.problem):
         return "not valid YAML: a tab where only spaces are allowed", "indent with spaces"
     if "single document" in str(error.context):
         return "the file contains more than one YAML document", "keep one document in each file: remove '---'"
     if "${" in line and "{" in line.replace("${", ""):
-        return "not valid YAML: '${' ends unquoted text inside { }", 'quote the text that contains it: "…${name}…"'
+        return "not valid YAML: unquoted text inside { } cannot contain '${'", 'quote the text: "…${name}…"'
     return f"not valid YAML: {error.problem}", "check colons, quotes, brackets and indentation up to this line"
 
 
@@ -148,6 +156,7 @@ class _Builder:
     invalid: set[KeyPath] = field(default_factory=set)
 
     def build(self, node: yaml.Node, path: KeyPath, ancestors: tuple[int, ...]) -> Any:
+        """Return the data of the node at a key path. `ancestors` are the ids of the nodes that contain the node."""
         line = node.start_mark.line + 1
         self.lines.setdefault(path, line)
         if id(node) in ancestors:
@@ -187,7 +196,8 @@ class _Builder:
 
     def _scalar(self, node: Any, path: KeyPath) -> Any:
         text = str(node.value)
-        if node.style:  # of an unquoted scalar it is None or empty, depending on the loader
+        is_plain = not node.style  # the style of a plain, unquoted scalar is None or empty, depending on the loader
+        if not is_plain:
             return text
         message = fix = ""
         if YAML_1_1_BOOLEAN.match(text):
@@ -207,7 +217,7 @@ class _Builder:
 
 
 def _ambiguous_key(key: str) -> str:
-    """Return why an unquoted key cannot be used; empty if it can."""
+    """Return the reason why an unquoted key is not allowed; an empty string if it is allowed."""
     if key == "<<":
         return "merging with '<<' is not supported"
     if YAML_1_1_BOOLEAN.match(key):

@@ -1,4 +1,4 @@
-"""Read conf/*.yml: environments with their values replaced and their paths made absolute."""
+"""Read conf/*.yml: replace the references in each environment file, and make paths absolute."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.document import read_document, wrong_suffix
-from headrace.config.locations import KeyLocations, KeyPath, closest_match
+from headrace.config.locations import KeyLocations, KeyPath, fix_for_unknown_name
 from headrace.config.model_builder import build_model
 from headrace.config.models import Environment
 from headrace.config.substitution import Values
 from headrace.errors import Problem
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+# The keys whose values are paths or URIs; "*" stands for any key.
 PATH_KEYS: tuple[KeyPath, ...] = (
     ("tables", "root"),
     ("checkpoints",),
@@ -28,7 +29,7 @@ PATH_KEYS: tuple[KeyPath, ...] = (
 
 @dataclass(frozen=True)
 class EnvironmentDraft:
-    """One environment file: `raw` as it was read, `environment` only if it is valid."""
+    """One environment file: `raw` is its data as read, `environment` its model, or None if the file is invalid."""
 
     name: str
     locations: KeyLocations
@@ -37,7 +38,7 @@ class EnvironmentDraft:
     environment: Environment | None = None
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return the names under sources, topics or folders, even if the file is not valid."""
+        """Return the names under a key such as sources, topics or folders, even if the file is invalid."""
         children = getattr(self.environment, key) if self.environment else self.raw.get(key)
         return tuple(children) if isinstance(children, dict) else ()
 
@@ -50,11 +51,14 @@ def environment_names(root: Path) -> list[str]:
 def read_environment(
     root: Path, name: str, given: Mapping[str, str], *, lenient: bool = False
 ) -> tuple[EnvironmentDraft, list[Problem]]:
-    """Return one environment and its problems. If `lenient`, required values may be missing."""
+    """Return one environment and its problems.
+
+    `given` are the values given with --value. If `lenient`, required values may be missing.
+    """
     file = f"conf/{name}.yml"
     known = environment_names(root)
     if name not in known:
-        fix = closest_match(name, known) if known else f"write {file}"
+        fix = fix_for_unknown_name(name, known) if known else f"write {file}"
         problem = Problem("conf", f"there is no environment '{name}'", fix)
         if (root / f"conf/{name}.yaml").is_file():
             problem = wrong_suffix(f"conf/{name}.yaml")
@@ -67,8 +71,8 @@ def read_environment(
     raw = document.mapping
     substitution = values.substitute(raw)
     data = substitution.data
-    for path in PATH_KEYS:
-        data = _make_absolute(data, path, root)
+    for pattern in PATH_KEYS:
+        data = _make_absolute(data, pattern, root)
     invalid = document.invalid | substitution.unresolved
     environment, problems = build_model(Environment, data, document.locations, (), invalid=invalid, name=name)
     return EnvironmentDraft(name, document.locations, raw, values, environment), [
@@ -84,22 +88,32 @@ def is_absolute(location: str) -> bool:
     return location.startswith("/") or SCHEME.match(location) is not None
 
 
-def path_values(data: Any, path: KeyPath = (), keys: tuple[KeyPath, ...] = PATH_KEYS) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield each key path of an environment whose value is a path or a URI, and the value."""
-    for key_path in keys:
-        if not key_path:
-            yield path, data
-        elif isinstance(data, dict):
-            for key in data if key_path[0] == "*" else [key_path[0]]:
-                if key in data:
-                    yield from path_values(data[key], (*path, key), (key_path[1:],))
+def path_values(data: Any) -> Iterator[tuple[KeyPath, Any]]:
+    """Yield the key path and the value of each path or URI in an environment's data."""
+    for pattern in PATH_KEYS:
+        yield from _matching_values(data, pattern, ())
 
 
-def _make_absolute(data: Any, path: KeyPath, root: Path) -> Any:
-    """Return the data with the relative paths at a key path resolved against the bundle's root."""
-    if not path:
-        return data if not isinstance(data, str) or not data or is_absolute(data) else str(root / data)
+def _matching_values(data: Any, pattern: KeyPath, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    """Yield the key path and the value of each key that matches the pattern, in the data at a key path."""
+    if not pattern:
+        yield path, data
+    elif isinstance(data, dict):
+        for key in _matching_keys(data, pattern):
+            yield from _matching_values(data[key], pattern[1:], (*path, key))
+
+
+def _make_absolute(data: Any, pattern: KeyPath, root: Path) -> Any:
+    """Return the data with the relative paths at matching keys resolved against the bundle's root."""
+    if not pattern:
+        is_relative_path = isinstance(data, str) and data != "" and not is_absolute(data)
+        return str(root / data) if is_relative_path else data
     if not isinstance(data, dict):
         return data
-    keys = list(data) if path[0] == "*" else [path[0]]
-    return {**data, **{key: _make_absolute(data[key], path[1:], root) for key in keys if key in data}}
+    absolute = {key: _make_absolute(data[key], pattern[1:], root) for key in _matching_keys(data, pattern)}
+    return {**data, **absolute}
+
+
+def _matching_keys(data: Mapping[str, Any], pattern: KeyPath) -> list[Any]:
+    """Return the keys of a mapping that match the first part of the pattern."""
+    return list(data) if pattern[0] == "*" else [key for key in data if key == pattern[0]]

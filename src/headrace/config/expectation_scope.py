@@ -1,4 +1,4 @@
-"""Which inputs have their rows checked, which steps can check them, and which steps have a quarantine."""
+"""Decide which inputs have their rows checked, which steps can check them, and which steps have a quarantine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ QUARANTINE_SUFFIX = "_quarantine"
 
 
 def checks_source_rows(read: Read, environment: Environment) -> bool:
-    """Return whether an input is a source whose rows are checked: for their form, event time or expectations."""
+    """Return whether Headrace checks the rows of an input.
+
+    The rows of a source are checked if its records are parsed, or if the input has a watermark or expectations.
+    """
     if read.source is None:
         return False
     source = environment.sources.get(read.source)
@@ -19,13 +22,16 @@ def checks_source_rows(read: Read, environment: Environment) -> bool:
 
 
 def can_check_rows(step: Step) -> bool:
-    """Return whether bad rows can be kept from the transform without changing what it returns for good rows."""
+    """Return whether bad rows can bypass the step's transform without changing its result for good rows."""
     streams = [read for read in step.reads.values() if not read.static]
     return len(streams) == 1 and (step.transform is None or deduplicates(step) or step.row_wise)
 
 
 def deduplicates(step: Step) -> bool:
-    """Return whether the transform only removes rows with duplicate `keys`, as the built-in does and others declare."""
+    """Return whether the step's transform only removes rows with duplicate `keys`.
+
+    This holds for the built-in `deduplicate`, and for custom transforms in steps with `deduplicates: true`.
+    """
     return step.deduplicates or step.transform == DEDUPLICATE
 
 

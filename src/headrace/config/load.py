@@ -9,7 +9,7 @@ from pathlib import Path
 from headrace.config.checks.deployment_checks import Jobs, check_deployment
 from headrace.config.checks.environment_checks import check_environment
 from headrace.config.checks.isolation_checks import check_root_paths, check_sharing
-from headrace.config.checks.location_checks import check_places
+from headrace.config.checks.location_checks import check_steps_in_environment
 from headrace.config.checks.secret_checks import check_environment_secrets, check_step_secrets, check_variable_secrets
 from headrace.config.checks.step_checks import check_steps
 from headrace.config.checks.table_checks import check_tables
@@ -17,9 +17,9 @@ from headrace.config.checks.target_checks import check_targets
 from headrace.config.databricks.databricks_yml import Resources, read_resources
 from headrace.config.document import wrong_suffix
 from headrace.config.environment_files import EnvironmentDraft, environment_names, read_environment
-from headrace.config.locations import KeyLocations, closest_match, line_order
+from headrace.config.locations import KeyLocations, fix_for_unknown_name, line_order
 from headrace.config.models import Bundle, Pipeline, Step
-from headrace.config.pipeline_files import Draft, read_pipelines
+from headrace.config.pipeline_files import PipelineDraft, read_pipelines
 from headrace.errors import ConfigurationError, Problem
 
 
@@ -36,13 +36,16 @@ def find_root(start: Path) -> Path:
 def load_bundle(
     root: Path, environment: str = "local", values: Mapping[str, str] | None = None, *, lenient: bool = False
 ) -> Bundle:
-    """Return the bundle for one environment. If `lenient`, required values may be missing."""
+    """Return the bundle for one environment. Raise ConfigurationError if any file has a problem.
+
+    `values` are those given with --value. If `lenient`, required values may be missing.
+    """
     (bundle,) = read_bundle(root, [environment], values, lenient=lenient).bundles()
     return bundle
 
 
 def load_all(root: Path, values: Mapping[str, str] | None = None) -> tuple[Bundle, ...]:
-    """Return the bundle for each of its environments. Required values may be missing."""
+    """Return one Bundle for each environment. Required values may be missing."""
     return read_bundle(root, environment_names(root), values, lenient=True).bundles()
 
 
@@ -52,62 +55,69 @@ class BundleDraft:
 
     root: Path
     resources: Resources
-    drafts: list[Draft]
+    pipelines: list[PipelineDraft]
     environments: list[EnvironmentDraft]
     jobs: Jobs
     problems: list[Problem]
 
     def located_steps(self) -> Iterator[tuple[KeyLocations, Step]]:
-        """Yield the valid steps, each with the locations of its file."""
-        return ((draft.locations, step) for draft in self.drafts for step in draft.steps.values())
+        """Yield the valid steps, each with the locations of the keys in its file."""
+        return ((draft.locations, step) for draft in self.pipelines for step in draft.steps.values())
 
     def bundles(self) -> tuple[Bundle, ...]:
-        """Return the bundle for each environment that was read. Raise ConfigurationError if there are problems."""
+        """Return one Bundle for each environment that was read. Raise ConfigurationError if there are problems."""
         if self.problems:
             raise ConfigurationError.of(sort_problems(self.problems))
-        pipelines = {draft.name: Pipeline(name=draft.name, steps=draft.steps) for draft in self.drafts}
-        files = [draft.locations for draft in self.drafts]
+        pipelines = {draft.name: Pipeline(name=draft.name, steps=draft.steps) for draft in self.pipelines}
+        pipeline_locations = [draft.locations for draft in self.pipelines]
         return tuple(
             Bundle(
                 root=str(self.root),
                 name=self.resources.name,
                 pipelines=pipelines,
-                environment=draft.environment,
+                environment=environment_draft.environment,
                 targets=self.resources.targets,
                 jobs=self.jobs,
-                locations={locations.file: locations for locations in (draft.locations, *files)},
+                locations={
+                    locations.file: locations for locations in (environment_draft.locations, *pipeline_locations)
+                },
             )
-            for draft in self.environments
-            if draft.environment is not None
+            for environment_draft in self.environments
+            if environment_draft.environment is not None
         )
 
 
 def read_bundle(
     root: Path, names: list[str], given: Mapping[str, str] | None = None, *, lenient: bool = False
 ) -> BundleDraft:
-    """Read the files for the named environments and collect the problems of all of them."""
+    """Read the files of a bundle, with the environments in `names`, and collect the problems of all files.
+
+    `given` are the values given with --value. If `lenient`, required values may be missing.
+    """
     root = root.resolve()
     given = given or {}
     drafts, problems = read_pipelines(root)
     resources = read_resources(root)
-    unread = sorted((root / "conf").glob("[!.]*.yaml"))
-    problems += resources.problems + [wrong_suffix(f"conf/{file.name}") for file in unread]
-    if not names and not unread:
+    ignored_files = sorted((root / "conf").glob("[!.]*.yaml"))
+    problems += resources.problems + [wrong_suffix(f"conf/{file.name}") for file in ignored_files]
+    if not names and not ignored_files:
         problems.append(Problem("conf", "the bundle has no environment", "write one: conf/local.yml"))
     environments = []
     for name in names:
         environment, environment_problems = read_environment(root, name, given, lenient=lenient)
         environments.append(environment)
         problems += environment_problems
-    if lenient and environments and not unread and all(environment.raw for environment in environments):
+    were_all_read = not ignored_files and all(environment.raw for environment in environments)
+    if lenient and environments and were_all_read:
         declared = {name for environment in environments for name in environment.values.declared}
         problems += [_undeclared_value(name, declared) for name in given if name not in declared]
     problems += check_steps(drafts)
-    readable = environment_names(root)
-    known = [*readable, *(file.stem for file in unread if file.stem in resources.targets)]
+    existing = environment_names(root)
+    # The environment of a target may be in a .yaml file, which has been reported. It counts as known.
+    known = [*existing, *(file.stem for file in ignored_files if file.stem in resources.targets)]
     problems += check_targets(resources, environments, known)
-    problems += check_root_paths(resources.targets, resources.lines)
-    problems += check_variable_secrets(resources.targets, resources.lines)
+    problems += check_root_paths(resources.targets, resources.locations)
+    problems += check_variable_secrets(resources.targets, resources.locations)
     problems += check_sharing(environments, resources.targets)
     for draft in drafts:
         problems += check_step_secrets(draft)
@@ -115,15 +125,15 @@ def read_bundle(
         problems += check_environment_secrets(environment)
         problems += check_environment(environment, resources.targets)
         problems += check_tables(drafts, environment)
-        problems += check_places(drafts, environment)
-    # A target without an environment is checked together with any other environment.
-    targets = [name for name in resources.targets if name in names or name not in readable]
+        problems += check_steps_in_environment(drafts, environment)
+    # Check the targets of the selected environments, and all targets without an environment.
+    targets = [name for name in resources.targets if name in names or name not in existing]
     jobs, job_problems = check_deployment(root, resources, targets, drafts, environments, known)
     return BundleDraft(root, resources, drafts, environments, jobs, problems + job_problems)
 
 
 def _undeclared_value(name: str, declared: set[str]) -> Problem:
-    fix = closest_match(name, declared, "omit it, or declare it under values")
+    fix = fix_for_unknown_name(name, declared, "omit it, or declare it under values")
     return Problem("conf", f"value '{name}' is given, but no environment declares it", fix)
 
 

@@ -1,4 +1,4 @@
-"""File and line of each key, key paths as text for messages, and suggestions for unknown names."""
+"""The file and line of each key, key paths as text for messages, and fixes for unknown names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 KeyPath = tuple[str | int, ...]
 
-# Keys whose children have names that the user chose, and what messages call such a child.
+# Keys whose children have names that the user chose, and the word for such a child in messages.
 NAMED = {
     "steps": "step",
     "reads": "input",
@@ -21,26 +21,28 @@ NAMED = {
     "variables": "variable",
     "jobs": "job",
 }
+# Keys whose children are the entries of a list, and the word for such an entry in messages.
 NUMBERED = {"expect": "rule", "writes": "sink", "tasks": "task", "job_clusters": "job cluster"}
 
 
 @dataclass
 class KeyLocations:
-    """The line of each key of one file."""
+    """The line of each key of one file. The empty key path stands for the whole file."""
 
     file: str
     lines: dict[KeyPath, int] = field(default_factory=dict)
 
     def add_alias(self, path: KeyPath, alias: KeyPath) -> None:
-        """Give a key and all keys below it a second path.
+        """Add `alias` as a second path of the key at `path`, and second paths of all keys below this key.
 
-        A short form has the path of the long form too, and a misspelled key the path of the key that was intended.
+        Checks use the path of a long form and of a correctly spelled key. The file may have a short form or a
+        misspelled key instead.
         """
-        below = {key: line for key, line in self.lines.items() if key[: len(path)] == path}
-        self.lines.update({(*alias, *key[len(path) :]): line for key, line in below.items()})
+        lines = {key: line for key, line in self.lines.items() if key[: len(path)] == path}
+        self.lines.update({(*alias, *key[len(path) :]): line for key, line in lines.items()})
 
     def where(self, *path: str | int) -> str:
-        """Return file:line of the key, or of its nearest ancestor that is in the file."""
+        """Return file:line of the key at a path. If the file lacks the key, use the nearest key above it."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.lines:
                 return f"{self.file}:{self.lines[path[:length]]}"
@@ -51,12 +53,14 @@ def describe_path(path: KeyPath) -> str:
     """Return a key path as text: ('steps', 'a', 'reads', 'b', 'watermark') -> "step 'a', input 'b', watermark"."""
     parts: list[str] = []
     parent: str | int | None = None
-    for key in path[1:] if path[:2] == ("resources", "jobs") else path:
+    described_path = path[1:] if path[:2] == ("resources", "jobs") else path
+    for key in described_path:
         if parent in NAMED:
             parts[-1] = f"{NAMED[str(parent)]} '{key}'"
             parent = None
         elif isinstance(key, int):
-            parts[-1] = f"{NUMBERED.get(str(parent), f'{parts[-1]}, entry')} {key + 1}"
+            noun = NUMBERED.get(str(parent), f"{parts[-1]}, entry")
+            parts[-1] = f"{noun} {key + 1}"
             parent = None
         else:
             parts.append(key)
@@ -65,12 +69,15 @@ def describe_path(path: KeyPath) -> str:
 
 
 def closest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar to an unknown one, or None if none is similar."""
+    """Return the known name that is most similar to an unknown name, or None if no known name is similar."""
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)), None)
 
 
-def closest_match(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return the fix for an unknown name: the most similar known name, else `otherwise`, else all known names."""
+def fix_for_unknown_name(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return the fix for an unknown name: suggest the most similar known name.
+
+    If no known name is similar, return `otherwise`; if that is empty, suggest all known names.
+    """
     choices = sorted(known)
     similar = closest_name(name, choices)
     if similar:
@@ -81,6 +88,6 @@ def closest_match(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def line_order(where: str) -> tuple[str, int]:
-    """Return the sort key of a problem's location: the file, then the line as a number."""
+    """Return the sort key of a problem's location: the file and the line number."""
     file, _, line = where.rpartition(":")
     return (file, int(line)) if line.isdigit() else (where, 0)

@@ -1,4 +1,4 @@
-"""The keys that a file may contain for a model, and the model at a key path."""
+"""Look up the keys that a YAML file may contain for a model, and the model of the value at a key path."""
 
 from __future__ import annotations
 
@@ -10,39 +10,43 @@ from pydantic import BaseModel
 from headrace.config.locations import KeyPath
 
 
-def keys_of(owner: type[BaseModel] | None) -> set[str]:
-    """Return the keys that a file may contain for a model."""
-    return {field.alias or name for name, field in owner.model_fields.items()} - {"name"} if owner else set()
+def keys_of(model: type[BaseModel] | None) -> set[str]:
+    """Return the keys that a file may contain for a model; an empty set if there is no model."""
+    if model is None:
+        return set()
+    keys = {field.alias or name for name, field in model.model_fields.items()}
+    return keys - {"name"}  # the name comes from the file's name or from the key of the mapping
 
 
-def owner_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
-    """Return the model that has the value at a path, to suggest its keys."""
-    annotations: list[Any] = [model]
+def model_at(root_model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
+    """Return the model of the mapping at a key path of `root_model`; None if the value there is not a mapping."""
+    types: list[Any] = [root_model]
     for part in path:
-        annotations = [inner for outer in annotations for inner in _annotations_of(outer, part)] or annotations
-    models = (inner for inner in annotations if isinstance(inner, type) and issubclass(inner, BaseModel))
+        # A part without types is the name of a union member, which Pydantic adds to its locations.
+        types = [inner for outer in types for inner in _types_at(outer, part)] or types
+    models = (candidate for candidate in types if isinstance(candidate, type) and issubclass(candidate, BaseModel))
     return next(models, None)
 
 
-def _annotations_of(annotation: Any, part: str | int) -> list[Any]:
-    """Return the types of the value at a key or index of a value of this type."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        for name, field in annotation.model_fields.items():
+def _types_at(outer: Any, part: str | int) -> list[Any]:
+    """Return the types that the value at a key or index may have, in a value of the type `outer`."""
+    if isinstance(outer, type) and issubclass(outer, BaseModel):
+        for name, field in outer.model_fields.items():
             if part == (field.alias or name):
-                return _members(field.annotation)
+                return _union_members(field.annotation)
             if name == "kind" and part in get_args(field.annotation):
-                return [annotation]
+                return [outer]  # the part is the kind by which Pydantic selected this model from a union
         return []
-    arguments = get_args(annotation)
-    if get_origin(annotation) is dict:
-        return _members(arguments[1])
-    return _members(arguments[0]) if get_origin(annotation) is tuple else []
+    arguments = get_args(outer)
+    if get_origin(outer) is dict:
+        return _union_members(arguments[1])
+    return _union_members(arguments[0]) if get_origin(outer) is tuple else []
 
 
-def _members(annotation: Any) -> list[Any]:
-    """Return the types that an annotation allows, without Annotated and unions."""
+def _union_members(annotation: Any) -> list[Any]:
+    """Return the types of a union, or the annotation itself if it is not a union. Annotated is removed."""
     if get_origin(annotation) is Annotated:
-        return _members(get_args(annotation)[0])
+        return _union_members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return [member for part in get_args(annotation) for member in _members(part)]
+        return [member for part in get_args(annotation) for member in _union_members(part)]
     return [annotation]

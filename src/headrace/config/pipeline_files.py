@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.config.document import Document, read_document, wrong_suffix
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, closest_name, describe_path
+from headrace.config.locations import KeyLocations, KeyPath, closest_name, describe_path, fix_for_unknown_name
 from headrace.config.model_builder import build_model
 from headrace.config.model_keys import keys_of
 from headrace.config.models import Step
@@ -21,27 +21,35 @@ FOLDER = "conf/pipelines"
 NAME_FIX = "use letters, digits and '_', not starting with a digit"
 
 
+class WrittenTable(NamedTuple):
+    """A table that a step writes, and the index of the sink in the step's `writes`."""
+
+    step: str
+    sink_index: int
+    table: str
+
+
 @dataclass(frozen=True)
-class Draft:
-    """One pipeline file, valid or not."""
+class PipelineDraft:
+    """The content of one pipeline file, valid or not."""
 
     name: str
     locations: KeyLocations
-    steps: dict[str, Step] = field(default_factory=dict)  # the valid ones
-    names: tuple[str, ...] = ()  # of all steps
-    tables: tuple[tuple[str, int, str], ...] = ()  # step, sink and table, also of steps that are not valid
-    is_incomplete: bool = False  # it may have more steps and tables than these
+    steps: dict[str, Step] = field(default_factory=dict)  # only the valid steps
+    step_names: tuple[str, ...] = ()  # including invalid steps
+    tables: tuple[WrittenTable, ...] = ()  # including those of invalid steps
+    is_incomplete: bool = False  # the file may define steps and tables that could not be read
 
 
-def read_pipelines(root: Path) -> tuple[list[Draft], list[Problem]]:
+def read_pipelines(root: Path) -> tuple[list[PipelineDraft], list[Problem]]:
     """Return all pipeline files of a bundle, sorted by name, and their problems."""
-    drafts: list[Draft] = []
+    drafts: list[PipelineDraft] = []
     problems: list[Problem] = []
-    for path in sorted((root / FOLDER).glob("[!.]*.y*ml")):  # hidden files belong to editors
+    for path in sorted((root / FOLDER).glob("[!.]*.y*ml")):  # hidden files, which editors create, are not read
         file = f"{FOLDER}/{path.name}"
         if path.suffix == ".yaml":
             problems.append(wrong_suffix(file))
-            drafts.append(Draft(path.stem, KeyLocations(file), is_incomplete=True))
+            drafts.append(PipelineDraft(path.stem, KeyLocations(file), is_incomplete=True))
         if path.suffix != ".yml":
             continue
         if not NAME.match(path.stem):
@@ -54,14 +62,14 @@ def read_pipelines(root: Path) -> tuple[list[Draft], list[Problem]]:
     return drafts, problems
 
 
-def _read_draft(name: str, document: Document) -> tuple[Draft, list[Problem]]:
+def _read_draft(name: str, document: Document) -> tuple[PipelineDraft, list[Problem]]:
     problems = list(document.problems)
     locations = document.locations
     if document.data is None:
-        return Draft(name, locations, is_incomplete=True), problems
+        return PipelineDraft(name, locations, is_incomplete=True), problems
     for key in document.mapping:
         if key != "steps":
-            problems.append(Problem(locations.where(key), f"unknown key '{key}'", closest_match(key, ["steps"])))
+            problems.append(Problem(locations.where(key), f"unknown key '{key}'", fix_for_unknown_name(key, ["steps"])))
     raw_steps = document.mapping.get("steps")
     if not isinstance(raw_steps, dict) or not raw_steps:
         if not problems:
@@ -69,18 +77,18 @@ def _read_draft(name: str, document: Document) -> tuple[Draft, list[Problem]]:
             problems.append(Problem(locations.where("steps"), "the pipeline has no steps", fix))
         raw_steps = {}
     steps: dict[str, Step] = {}
-    tables: list[tuple[str, int, str]] = []
+    tables: list[WrittenTable] = []
     for key, raw in raw_steps.items():
         step, step_problems = _read_step(key, raw, document)
         problems += step_problems
         if step is not None:
             steps[key] = step
-            tables += [(key, index, sink.table) for index, sink in enumerate(step.writes) if sink.table]
+            tables += [WrittenTable(key, index, sink.table) for index, sink in enumerate(step.writes) if sink.table]
         else:
-            tables += _tables_in(key, raw)
-    has_invalid_steps = any(path[:1] == ("steps",) and len(path) <= 2 for path in document.invalid)
-    is_incomplete = has_invalid_steps or (not raw_steps and bool(problems))
-    return Draft(name, locations, steps, tuple(raw_steps), tuple(tables), is_incomplete), problems
+            tables += _tables_of_invalid_step(key, raw)
+    has_unread_steps = any(path[:1] == ("steps",) and len(path) <= 2 for path in document.invalid)
+    is_incomplete = has_unread_steps or (not raw_steps and bool(problems))
+    return PipelineDraft(name, locations, steps, tuple(raw_steps), tuple(tables), is_incomplete), problems
 
 
 def _read_step(name: str, raw: Any, document: Document) -> tuple[Step | None, list[Problem]]:
@@ -91,14 +99,14 @@ def _read_step(name: str, raw: Any, document: Document) -> tuple[Step | None, li
     if not NAME.match(name):
         problems.append(Problem(locations.where(*step_path), f"'{name}' is not a valid name for a step", NAME_FIX))
     for key in _sink_keys(raw):
-        if isinstance(raw[key], dict):  # one sink is the short form of a list with one sink
+        if isinstance(raw[key], dict):  # a mapping is the short form of a list with one sink
             raw = {**raw, key: [raw[key]]}
             short_path: KeyPath = (*step_path, key)
             locations.add_alias(short_path, (*step_path, key, 0))
             invalid |= {(*short_path, 0, *path[3:]) for path in document.invalid if path[:3] == short_path}
-    for path, value in _references_in(raw, step_path):
-        message = f"{describe_path(path)}: a pipeline cannot contain the reference '${{{value}}}'"
-        fix = "a pipeline is the same in every environment: move what differs to the environment files"
+    for path, reference in _references_in(raw, step_path):
+        message = f"{describe_path(path)}: a pipeline cannot contain the reference '${{{reference}}}'"
+        fix = "move the value to the environment files; a pipeline is the same in every environment"
         problems.append(Problem(locations.where(*path), message, fix))
         invalid.add(path)
     step, step_problems = build_model(Step, raw, locations, step_path, invalid=invalid, name=name)
@@ -106,13 +114,14 @@ def _read_step(name: str, raw: Any, document: Document) -> tuple[Step | None, li
 
 
 def _sink_keys(raw: Any) -> list[str]:
-    """Return the keys of a step that contain its sinks: `writes`, or a misspelling of it."""
+    """Return the keys of a step that contain its sinks: `writes` and misspellings of `writes`."""
     known = keys_of(Step)
     keys = list(raw) if isinstance(raw, dict) else []
     return [key for key in keys if key == "writes" or (key not in known and closest_name(key, known) == "writes")]
 
 
 def _references_in(data: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yield each `${name}` in the data at a key path: the key path of the text, and the name."""
     if isinstance(data, dict):
         for key, value in data.items():
             yield from _references_in(value, (*path, key))
@@ -123,8 +132,9 @@ def _references_in(data: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
         yield from ((path, name) for name in sorted(references(data)) if NAME.match(name))
 
 
-def _tables_in(step: str, raw: Any) -> Iterator[tuple[str, int, str]]:
+def _tables_of_invalid_step(step: str, raw: Any) -> Iterator[WrittenTable]:
+    """Yield the tables that can be read from the data of a step that is not a valid model."""
     writes = next((raw[key] for key in _sink_keys(raw)), None)
     for index, sink in enumerate(writes if isinstance(writes, list) else [writes]):
         if isinstance(sink, dict) and isinstance(sink.get("table"), str):
-            yield step, index, sink["table"]
+            yield WrittenTable(step, index, sink["table"])

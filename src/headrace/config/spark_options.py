@@ -1,4 +1,4 @@
-"""Read options like Spark: their names are case-insensitive."""
+"""Look up options of Spark's readers, whose names are case-insensitive."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from headrace.config.models import Setting
 
 
 def option(options: Mapping[str, Setting], *names: str) -> str | None:
-    """Return the value of the first of these options that is set, as text; None if none is set."""
-    given = {key.lower(): value for key, value in options.items()}
-    values = (given[name.lower()] for name in names if name.lower() in given)
-    return next((str(value) for value in values), None)
+    """Return the value, as text, of the first option in `names` that is set; None if no option is set."""
+    values = {key.lower(): value for key, value in options.items()}
+    for name in names:
+        if name.lower() in values:
+            return str(values[name.lower()])
+    return None
 
 
 def is_true(options: Mapping[str, Setting], name: str) -> bool:
@@ -20,6 +22,6 @@ def is_true(options: Mapping[str, Setting], name: str) -> bool:
 
 
 def encoding_of(options: Mapping[str, Setting]) -> str | None:
-    """Return the declared encoding of the records; None for UTF-8, which is the default."""
+    """Return the encoding that the options declare; None if it is UTF-8, which is the default."""
     encoding = option(options, "encoding", "charset")
     return None if encoding is None or encoding.upper() == "UTF-8" else encoding

@@ -1,4 +1,4 @@
-"""Replace `${name}` in an environment file by a value that is declared in the file or given with the run."""
+"""Replace `${name}` in an environment file with a value that the file declares or that --value gives."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path
+from headrace.config.locations import KeyLocations, KeyPath, describe_path, fix_for_unknown_name
 from headrace.errors import Problem
 
-REFERENCE = re.compile(r"\$\{([^}]*)\}?")
+REFERENCE = re.compile(r"\$\{([^}]*)\}?")  # also matches without the closing brace, which is then reported
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 @dataclass
 class Substitution:
-    """Data in which references were replaced, and the references that could not be replaced."""
+    """The data after references have been replaced, and the problems of references that could not be replaced."""
 
     data: Any = None
     problems: list[Problem] = field(default_factory=list)
-    unresolved: set[KeyPath] = field(default_factory=set)  # key paths whose value is a substitute
+    unresolved: set[KeyPath] = field(default_factory=set)  # key paths of text with a reference that was not replaced
 
 
 @dataclass(frozen=True)
 class Values:
-    """The values that an environment declares and those given with the run.
+    """The values that an environment declares (`declared`), and those given with --value (`given`).
 
-    If `lenient`, required values may be missing: their names take their place.
+    If `lenient`, required values may be missing; a reference to such a value is replaced with the value's name.
     """
 
     locations: KeyLocations
@@ -36,7 +36,7 @@ class Values:
     lenient: bool = False
 
     def substitute(self, data: Mapping[str, Any]) -> Substitution:
-        """Replace each `${name}` in the data of a file."""
+        """Replace each `${name}` in the data of a file, except under `values`."""
         result = Substitution()
         result.data = {
             key: part if key == "values" else self._replace(part, (key,), result) for key, part in data.items()
@@ -52,18 +52,20 @@ class Values:
             return data
         reference = REFERENCE.fullmatch(data)
         if reference and data.endswith("}") and NAME.match(reference[1]):
-            return self._value(reference[1], path, result)  # a reference that is the whole text keeps the value's type
-        return REFERENCE.sub(lambda match: str(self._value(match[1], path, result, match[0])), data)
+            return self._value_of(reference, path, result)  # the reference is the whole text: keep the value's type
+        return REFERENCE.sub(lambda match: str(self._value_of(match, path, result)), data)
 
-    def _value(self, name: str, path: KeyPath, result: Substitution, reference: str = "") -> str | int:
-        if not NAME.match(name) or (reference and not reference.endswith("}")):
+    def _value_of(self, reference: re.Match[str], path: KeyPath, result: Substitution) -> str | int:
+        """Return the value that replaces a reference at a key path. Add the problems of the reference to `result`."""
+        text, name = reference[0], reference[1]
+        if not NAME.match(name) or not text.endswith("}"):
             fix = "write ${name}, with letters, digits and '_' only; defaults and nesting are not supported"
-            message = f"'{reference or name}' is not of the form ${{name}}"
+            message = f"'{text}' is not of the form ${{name}}"
             result.problems.append(self._problem(path, message, fix))
             result.unresolved.add(path)
             return ""
         if name not in self.declared:
-            fix = closest_match(name, self.declared, f"declare it: values: {{{name}: …}}")
+            fix = fix_for_unknown_name(name, self.declared, f"declare it: values: {{{name}: …}}")
             result.problems.append(self._problem(path, f"'${{{name}}}' is not declared under values", fix))
             result.unresolved.add(path)
             return name
@@ -71,21 +73,22 @@ class Values:
         if name in self.given:
             if type(default) is not int:
                 return self.given[name]
-            return int(self.given[name]) if self.given[name].isdecimal() else default  # `problems` reports it
+            # `problems` reports a given value that is not a number.
+            return int(self.given[name]) if self.given[name].isdecimal() else default
         if isinstance(default, str | int):
             return default
         if not (self.lenient and name in self.required()):
-            result.unresolved.add(path)  # the value is missing or not valid, which is reported where it is declared
+            result.unresolved.add(path)  # the value is missing or invalid; the problem is reported at its declaration
         return name
 
     def required(self) -> list[str]:
-        """Return the names of the values that each run has to give."""
+        """Return the names of the values that each run must give with --value."""
         return [
             name for name, value in self.declared.items() if isinstance(value, dict) and value.get("required") is True
         ]
 
     def problems(self) -> Iterator[Problem]:
-        """Yield the required values that are not given, and the given values that are not declared or not valid."""
+        """Yield the problems of values: required but not given, given but not declared, or invalid."""
         for name in self.required():
             if name not in self.given and not self.lenient:
                 yield self._problem(("values", name), f"value '{name}' is required", f"give it: --value {name}=…")
@@ -97,7 +100,7 @@ class Values:
             if name not in self.declared:
                 if self.lenient:
                     continue  # another environment may declare it
-                fix = closest_match(name, self.declared, "omit it, or declare it under values")
+                fix = fix_for_unknown_name(name, self.declared, "omit it, or declare it under values")
                 yield Problem(self.locations.file, f"value '{name}' is given but not declared", fix)
             elif type(self.declared[name]) is int and not value.isdecimal():
                 message = f"value '{name}' must be a whole number, not {value!r}"
@@ -109,7 +112,7 @@ class Values:
 
 
 def references(data: Any) -> set[str]:
-    """Return the names of all `${name}` in the data."""
+    """Return the names in all references `${name}` in the data."""
     if isinstance(data, dict):
         return {name for value in data.values() for name in references(value)}
     if isinstance(data, list):

@@ -1,4 +1,4 @@
-"""The types of values: names, durations, import paths and others, with their validation."""
+"""The types of values in YAML files (names, durations, import paths and others) and their validation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, StringConstraints
 
 T = TypeVar("T")
-UNITS = {
+MILLISECONDS = {
     "millisecond": 1,
     "second": 1_000,
     "minute": 60_000,
@@ -16,24 +16,24 @@ UNITS = {
     "day": 86_400_000,
     "week": 604_800_000,
 }
-DURATION = re.compile(rf"^\s*(\d+)\s+({'|'.join(UNITS)})s?\s*$")
+DURATION = re.compile(rf"^\s*(\d+)\s+({'|'.join(MILLISECONDS)})s?\s*$")
 
 
 def milliseconds(duration: str) -> int:
-    """Return a duration in milliseconds: '10 minutes' -> 600000. Raise ValueError if it is not a duration."""
+    """Return a duration in milliseconds: '10 minutes' -> 600000. Raise ValueError for other text."""
     match = DURATION.match(duration)
     if match is None:
         raise ValueError(f"{duration!r} is not a duration; write a number and a unit, like '10 minutes'")
-    return int(match[1]) * UNITS[match[2]]
+    return int(match[1]) * MILLISECONDS[match[2]]
 
 
 def yaml_type(value: object) -> str:
-    """Return whether a value is a mapping or a scalar, to choose between models."""
+    """Return "mapping" or "scalar": the tag by which Pydantic selects the type of a union for a value."""
     return "mapping" if isinstance(value, (dict, BaseModel)) else "scalar"
 
 
 def local_path(location: str) -> str:
-    """Return the path of a location in the file system, without `file:`; empty for other URIs, like those of S3."""
+    """Return the local path of a path or `file:` URI; an empty string for other URIs, such as `s3://…`."""
     if location.startswith("file:/"):
         return "/" + location.removeprefix("file:").lstrip("/")
     return "" if re.match(r"[\w+.-]+:/", location) else location
@@ -52,10 +52,10 @@ ImportPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9]\d*[mg]$")]
 SecretName = Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
 Setting = str | int | float | bool
-TupleOf = Annotated[tuple[T, ...], Strict(False)]  # YAML lists become tuples, which are immutable
+TupleOf = Annotated[tuple[T, ...], Strict(False)]  # Strict(False) converts YAML lists to tuples, which are immutable
 
 
 class Model(BaseModel):
-    """Base of all models: frozen, and unknown keys are errors."""
+    """Base class of all models. Models are frozen, and unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 from headrace.deploy import planner
 from headrace.deploy.deploy_state import TRIGGERS, DeployedJob, State, has_active_continuous_trigger
 from headrace.deploy.deploy_target import DeployTarget
@@ -113,7 +113,7 @@ def _require_deployed_job(key: str, target: DeployTarget, state: State) -> Deplo
         raise ConfigurationError(
             f"environment {target.name!r} has no job {key!r}",
             where=target.remote.name,
-            fix=closest_match(key, state.jobs, f"deploy it: headrace deploy --env {target.name}"),
+            fix=fix_for_unknown_name(key, state.jobs, f"deploy it: headrace deploy --env {target.name}"),
         )
     return state.jobs[key]
 

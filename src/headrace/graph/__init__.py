@@ -1,1 +1,1 @@
-"""The order of a bundle's steps, and the Python functions that they name. Nothing here imports Spark."""
+"""The order of a bundle's steps, and the Python functions that the steps name. This package does not import Spark."""

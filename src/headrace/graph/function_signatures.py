@@ -1,6 +1,7 @@
 """Read a function's parameters from its source or by inspection, and compare them with a step.
 
-Parameters before the '*' are inputs, those after it are settings. A positional-only parameter takes the one stream.
+Parameters before the '*' are inputs, and parameters after the '*' are settings. A positional-only parameter takes the
+step's only streaming input, whatever the name of the input.
 """
 
 from __future__ import annotations
@@ -12,25 +13,24 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.config.locations import closest_match, closest_name
+from headrace.config.locations import closest_name, fix_for_unknown_name
 from headrace.config.models import Step
 
 DURATION_TYPE = re.compile(r"\bDuration\b")
-# The same as in the built-in gold transforms.
+# The same pattern as in headrace.transforms.gold, which imports nothing from this package.
 DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """A function's parameters. Inputs and settings are names, each with whether it is required."""
+    """A function's parameters. `inputs` and `settings` map a parameter's name to whether it is required."""
 
-    stream: str | None  # the positional-only parameter that takes the one streaming input
+    stream: str | None  # the positional-only parameter that takes the only streaming input
     inputs: dict[str, bool]
     settings: dict[str, bool]
-    accepts_any_input: bool = False  # **dimensions
-    unreachable: tuple[
-        str, ...
-    ] = ()  # required positional-only parameters after `stream`: no input can be bound to them
+    accepts_any_input: bool = False  # the function has a parameter such as **dimensions
+    # Required positional-only parameters after `stream`. No input can be passed to them.
+    unreachable: tuple[str, ...] = ()
     durations: frozenset[str] = frozenset()  # settings annotated as Duration
 
     @property
@@ -43,7 +43,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A difference between a step and a function's parameters: the key of the step, a message and a fix."""
+    """A difference between a step and a function's parameters: the step's key path, a message and a fix."""
 
     path: tuple[str, ...]
     message: str
@@ -54,8 +54,8 @@ def parameters_in_source(function: ast.FunctionDef) -> Parameters:
     """Return the parameters of a parsed function, without importing it."""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    required = len(positional) - len(arguments.defaults)
-    is_required = {argument.arg: index < required for index, argument in enumerate(positional)}
+    required_count = len(positional) - len(arguments.defaults)
+    is_required = {argument.arg: index < required_count for index, argument in enumerate(positional)}
     keywords = arguments.kwonlyargs
     return Parameters(
         stream=arguments.posonlyargs[0].arg if arguments.posonlyargs else None,
@@ -79,8 +79,10 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
     for parameter in inspect.signature(function).parameters.values():
         is_required = parameter.default is parameter.empty
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            unreachable += [parameter.name] if stream is not None and is_required else []
-            stream = stream or parameter.name
+            if stream is None:
+                stream = parameter.name
+            elif is_required:
+                unreachable.append(parameter.name)
         elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             inputs[parameter.name] = is_required
         elif parameter.kind is parameter.KEYWORD_ONLY:
@@ -91,18 +93,18 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
 
 
 def find_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
-    """Yield the reasons why a step's transform cannot have these parameters."""
-    inputs = list(step.reads)
+    """Yield the differences between a function's parameters and the inputs and settings of a step."""
+    named_inputs = list(step.reads)
     if parameters.stream is not None:
-        streams = [name for name in inputs if not step.reads[name].static]
+        streams = [name for name in step.reads if not step.reads[name].static]
         if len(streams) != 1:
-            message = f"'{parameters.stream}' takes the only streaming input, but the step has {len(streams)}"
+            message = f"'{parameters.stream}' takes the step's only streaming input, but the step has {len(streams)}"
             yield Mismatch(("reads",), message, "read the others with static: true, or use another transform")
-        inputs = [name for name in inputs if name not in streams[:1]]
+        named_inputs = [name for name in step.reads if name not in streams[:1]]
     for name in parameters.unreachable:
-        message = f"no input can be passed to '{name}': only one parameter before the '/' takes a stream"
+        message = f"no input can be passed to '{name}': only the first parameter before the '/' takes an input"
         yield Mismatch(("transform",), message, "write the '/' after the first parameter")
-    yield from _input_mismatches(parameters, inputs)
+    yield from _input_mismatches(parameters, named_inputs)
     yield from _setting_mismatches(parameters, step)
 
 
@@ -115,7 +117,7 @@ def _input_mismatches(parameters: Parameters, inputs: list[str]) -> Iterator[Mis
         elif name not in parameters.inputs and not parameters.accepts_any_input:
             unused = [other for other in parameters.inputs if other not in inputs]
             misspelled |= _intended(name, unused)
-            fix = closest_match(name, unused, "remove it, or add a parameter before the '*'")
+            fix = fix_for_unknown_name(name, unused, "remove it, or add a parameter before the '*'")
             yield Mismatch(("reads", name), f"the transform has no input '{name}'", fix)
     for name, is_required in parameters.inputs.items():
         if is_required and name not in inputs and name not in misspelled:
@@ -135,7 +137,7 @@ def _setting_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch
         elif name not in parameters.settings:
             unused = [other for other in parameters.settings if other not in step.with_]
             misspelled |= _intended(name, unused)
-            fix = closest_match(name, unused, "remove it, or add a parameter after the '*'")
+            fix = fix_for_unknown_name(name, unused, "remove it, or add a parameter after the '*'")
             yield Mismatch(("with", name), f"the transform has no setting '{name}'", fix)
     for name, is_required in parameters.settings.items():
         if is_required and name not in step.with_ and name not in misspelled:
@@ -144,6 +146,9 @@ def _setting_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch
 
 
 def _intended(name: str, unused: Collection[str]) -> set[str]:
-    """Return the parameter that an unknown name was probably meant to be: it is misspelled, not missing."""
+    """Return a set with the unused parameter that an unknown name probably misspells; an empty set if there is none.
+
+    This parameter is not reported as missing.
+    """
     intended = closest_name(name, unused)
     return set() if intended is None else {intended}

@@ -5,51 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX
-from headrace.config.locations import KeyLocations, closest_match
+from headrace.config.locations import KeyLocations, fix_for_unknown_name
 from headrace.config.models import Bundle, Pipeline, Step
 from headrace.errors import ConfigurationError
 
 
 def pipeline_steps(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
-    """Return the steps of a pipeline in the order of the file, but each after the steps whose tables it reads."""
+    """Return a pipeline's steps in the order of the file, but each after the steps whose tables it reads."""
     steps, locations = find_pipeline(bundle, pipeline).steps.values(), bundle.locations_of(pipeline)
-    return tuple(step for _, step in _sort((locations, step) for step in steps))
+    return tuple(step for _, step in _sort_by_reads((locations, step) for step in steps))
 
 
 def all_steps(bundle: Bundle) -> list[tuple[KeyLocations, Step]]:
-    """Return the steps of all pipelines, each after those whose tables it reads, with the locations of its file."""
-    return _sort(bundle.located_steps())
+    """Return the steps of all pipelines, each with the locations of the keys in its file.
+
+    The order is that of the files, except that a step follows the steps whose tables it reads.
+    """
+    return _sort_by_reads(bundle.located_steps())
 
 
-def _sort(located_steps: Iterable[tuple[KeyLocations, Step]]) -> list[tuple[KeyLocations, Step]]:
+def _sort_by_reads(located_steps: Iterable[tuple[KeyLocations, Step]]) -> list[tuple[KeyLocations, Step]]:
+    """Return the steps in the given order, except that a step follows the steps whose tables it reads."""
     waiting, ordered = list(located_steps), []
     while waiting:
         # Loading has ruled out cycles, so there is always a step that reads no table of the other waiting steps.
-        pending = {table for _, step in waiting for table in _tables_written(step)}
-        ready = next(
-            (locations, step)
-            for locations, step in waiting
-            if not pending & {*_tables_read(step)} - {*_tables_written(step)}
-        )
+        pending_tables = {table for _, step in waiting for table in _tables_written(step)}
+        ready = next(located for located in waiting if not _tables_of_others(located[1]) & pending_tables)
         ordered.append(ready)
         waiting.remove(ready)
     return ordered
 
 
 def find_pipeline(bundle: Bundle, name: str) -> Pipeline:
-    """Return the pipeline of that name. Raise ConfigurationError if there is none."""
+    """Return the pipeline with a name. Raise ConfigurationError if the bundle has no such pipeline."""
     if name not in bundle.pipelines:
-        raise ConfigurationError(f"there is no pipeline '{name}'", fix=closest_match(name, bundle.pipelines))
+        raise ConfigurationError(f"there is no pipeline '{name}'", fix=fix_for_unknown_name(name, bundle.pipelines))
     return bundle.pipelines[name]
 
 
-def upstream_steps(step: Step, among: Iterable[Step]) -> tuple[str, ...]:
-    """Return the names of the other steps whose tables a step reads."""
-    return tuple(
-        other.name
-        for other in among
-        if other.name != step.name and set(_tables_written(other)) & set(_tables_read(step))
-    )
+def upstream_steps(step: Step, steps: Iterable[Step]) -> tuple[str, ...]:
+    """Return the names of those `steps`, other than the step itself, whose tables the step reads."""
+    tables = set(_tables_read(step))
+    return tuple(other.name for other in steps if other.name != step.name and tables & set(_tables_written(other)))
 
 
 def tables_read(bundle: Bundle) -> set[str]:
@@ -58,8 +55,14 @@ def tables_read(bundle: Bundle) -> set[str]:
 
 
 def _tables_written(step: Step) -> tuple[str, ...]:
+    """Return the tables that a step writes, and the name of the quarantine that each table may have."""
     return tuple(name for table in step.tables_written for name in (table, f"{table}{QUARANTINE_SUFFIX}"))
 
 
 def _tables_read(step: Step) -> tuple[str, ...]:
     return tuple(read.table for read in step.reads.values() if read.table is not None)
+
+
+def _tables_of_others(step: Step) -> set[str]:
+    """Return the tables that a step reads but does not write."""
+    return set(_tables_read(step)) - set(_tables_written(step))

@@ -1,4 +1,4 @@
-"""Import the objects that steps name, and bind inputs and settings to a transform's parameters."""
+"""Import the objects that steps name by import path, and bind inputs and settings to a transform's parameters."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from headrace.graph.function_signatures import find_mismatches, parameters_of
 
 
 def resolve(path: str) -> Any:
-    """Import the object that `module:name` names. Raise ConfigurationError if that fails."""
+    """Return the object at an import path `module:name`. Raise ConfigurationError if the import fails."""
     module, _, name = path.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
     except AttributeError as error:
-        if error.obj is not sys.modules.get(module):
+        if error.obj is not sys.modules.get(module):  # the error was raised inside the module's own code
             raise _import_failed(module, error) from error
         fix = f"define it in {module}, or correct the import path"
         raise ConfigurationError(f"module '{module}' has no '{name}'", fix=fix) from error
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+        is_module_missing = error.name is not None and f"{module}.".startswith(f"{error.name}.")
+        if not is_module_missing:  # the module exists, but another module that it imports is missing
             raise _import_failed(module, error) from error
         fix = "correct the import path, or install the package"
         raise ConfigurationError(f"there is no module '{module}'", fix=fix) from error
@@ -39,9 +40,10 @@ def _import_failed(module: str, error: Exception) -> ConfigurationError:
 def bind_arguments(
     step: Step, function: Callable[..., Any], inputs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional and keyword arguments for a step's transform: its inputs, and the settings in `with`.
+    """Return the positional and keyword arguments for a step's transform.
 
-    Raise ConfigurationError if they do not match the function's parameters.
+    The arguments are the step's inputs (`inputs` maps the name of each input to its DataFrame) and the settings under
+    `with`. Raise ConfigurationError if inputs or settings do not match the function's parameters.
     """
     if not callable(function):
         message = f"step '{step.name}': {step.transform} is not a function"
@@ -52,8 +54,9 @@ def bind_arguments(
         raise ConfigurationError.of(
             Problem("", f"step '{step.name}': {mismatch.message}", mismatch.fix) for mismatch in mismatches
         )
-    named = dict(inputs)
+    named_inputs = dict(inputs)
     positional: list[Any] = []
     if parameters.stream is not None:
-        positional.append(named.pop(next(name for name in inputs if not step.reads[name].static)))
-    return tuple(positional), {**named, **step.with_}
+        stream = next(name for name in inputs if not step.reads[name].static)
+        positional.append(named_inputs.pop(stream))
+    return tuple(positional), {**named_inputs, **step.with_}

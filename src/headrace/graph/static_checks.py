@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from headrace.graph.static_imports import Missing, Unchecked, find_definition
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A bundle's files, all their problems, and what could not be checked."""
+    """A bundle's files, their problems, and a text for each function that could not be checked."""
 
     bundle: BundleDraft
     problems: tuple[Problem, ...]
@@ -25,7 +26,10 @@ class CheckResult:
 
 
 def check_files(root: Path, environment: str | None = None, values: Mapping[str, str] | None = None) -> CheckResult:
-    """Return all problems of a bundle for one environment, or for all of them without their required values."""
+    """Check a bundle's files and functions for one environment.
+
+    If `environment` is None, check all environments. Their required values may then be missing.
+    """
     names = [environment] if environment else environment_names(root)
     bundle = read_bundle(root, names, values, lenient=environment is None)
     results = list(check_functions(root, bundle.located_steps()))
@@ -41,32 +45,41 @@ def require_functions(bundle: Bundle) -> None:
 
 
 def check_functions(root: Path, steps: Iterable[tuple[KeyLocations, Step]]) -> Iterator[Problem | str]:
-    """Yield a Problem for what is missing or does not match its step, and text for what cannot be checked."""
-    source = root / "src"
+    """Yield a Problem for each function or schema that is missing or does not match its step.
+
+    Also yield a text for each function whose parameters cannot be checked.
+    """
+    source_directory = root / "src"
     for locations, step in steps:
         if step.transform is not None:
-            yield from _check_transform(locations, step, source)
+            yield from _check_transform(locations, step, source_directory)
         for path, import_path in _import_paths(step):
-            definition = find_definition(import_path, source)
+            definition = find_definition(import_path, source_directory)
             where = locations.where("steps", step.name, *path)
+            key = path[-1]
             if isinstance(definition, Missing):
-                yield Problem(where, f"step '{step.name}', {path[-1]}: {definition.message}", definition.fix)
-            elif path[-1] != "rule":
-                continue
-            elif isinstance(definition, Unchecked):
-                yield f"{where}: step '{step.name}': rule '{import_path}' is unchecked, as {definition.reason}"
-            elif required := parameters_in_source(definition).required:
-                message = f"rule '{import_path}' requires '{required[0]}', but a rule is called without arguments"
-                yield Problem(where, f"step '{step.name}': {message}", "name the columns in the rule: F.col('…')")
+                yield Problem(where, f"step '{step.name}', {key}: {definition.message}", definition.fix)
+            elif key == "rule":
+                yield from _check_rule(where, step, import_path, definition)
 
 
-def _check_transform(locations: KeyLocations, step: Step, source: Path) -> Iterator[Problem | str]:
+def _check_rule(
+    where: str, step: Step, import_path: str, definition: ast.FunctionDef | Unchecked
+) -> Iterator[Problem | str]:
+    if isinstance(definition, Unchecked):
+        yield f"{where}: step '{step.name}': rule '{import_path}' is unchecked, because {definition.reason}"
+    elif required := parameters_in_source(definition).required:
+        message = f"rule '{import_path}' requires '{required[0]}', but a rule is called without arguments"
+        yield Problem(where, f"step '{step.name}': {message}", "name the columns in the rule: F.col('…')")
+
+
+def _check_transform(locations: KeyLocations, step: Step, source_directory: Path) -> Iterator[Problem | str]:
     where = locations.where("steps", step.name, "transform")
-    definition = find_definition(str(step.transform), source)
+    definition = find_definition(str(step.transform), source_directory)
     if isinstance(definition, Missing):
         yield Problem(where, f"step '{step.name}', transform: {definition.message}", definition.fix)
     elif isinstance(definition, Unchecked):
-        yield f"{where}: step '{step.name}': inputs and settings are unchecked, as {definition.reason}"
+        yield f"{where}: step '{step.name}': inputs and settings are unchecked, because {definition.reason}"
     else:
         for mismatch in find_mismatches(parameters_in_source(definition), step):
             mismatch_where = locations.where("steps", step.name, *mismatch.path)
@@ -83,6 +96,7 @@ def _import_paths(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
 
 
 def _rule_paths(rules: tuple[Rule, ...], path: tuple[str, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the key path and the import path of each rule in the list at a key path."""
     for index, rule in enumerate(rules):
         if rule.rule is not None:
             yield (*path, index, "rule"), rule.rule

@@ -11,12 +11,12 @@ from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 
 
 @dataclass(frozen=True)
 class Missing:
-    """The module does not exist or cannot be parsed, or it does not define the name."""
+    """The import path is wrong: the module does not exist, cannot be parsed, or does not define the name."""
 
     message: str
     fix: str
@@ -33,7 +33,10 @@ Definition = ast.FunctionDef | Missing | Unchecked
 
 
 def find_definition(path: str, source: Path) -> Definition:
-    """Return what `module:name` names. The directory `source` is searched before Python's own path."""
+    """Return the definition of the object at an import path `module:name`.
+
+    The module is searched in the directory `source` first, and then in sys.path.
+    """
     module, _, name = path.partition(":")
     spec = _find_spec(module, source)
     if isinstance(spec, Missing):
@@ -50,36 +53,39 @@ def find_definition(path: str, source: Path) -> Definition:
 
 
 def _find_spec(module: str, source: Path) -> ModuleSpec | Missing:
-    """Find the module part by part, like an import, but without importing its parents."""
+    """Find a module by searching for each part of its name in turn, without importing the parent packages."""
     importlib.invalidate_caches()
     search_path: list[str] | None = [str(source), *sys.path]
     spec: ModuleSpec | None = None
     for index, part in enumerate(module.split(".")):
-        # Pass the last part of the name: for a full name, a directory without __init__.py would import its parent.
+        # Search for one part of the name: for the full name of a directory without __init__.py, find_spec would import
+        # the parent package.
         spec = PathFinder.find_spec(part, search_path)
         if spec is None and index == 0:
             spec = importlib.util.find_spec(part)  # a built-in module, or an editable installation
         if spec is None:
             return Missing(f"there is no module '{module}'", _suggest_module(part, search_path or [], source))
         search_path = list(spec.submodule_search_locations or [])
-    return spec if spec is not None else Missing(f"there is no module '{module}'", "name one")
+    return spec if spec is not None else Missing(f"there is no module '{module}'", "write module:name")
 
 
 def _suggest_module(name: str, search_path: list[str], source: Path) -> str:
-    """Return the fix for an unknown module: a similar name of the user's own modules, or where to write it."""
+    """Return the fix for an unknown module: suggest a similar module of the user, or say where to write the module."""
+    standard_library = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     directories = [
         Path(directory)
         for directory in search_path
+        # Search inside a parent package, but not in site-packages or dist-packages as a whole.
         if directory == str(source) or len(search_path) == 1 or "packages" not in directory
     ]
     modules = {
         file.stem
         for directory in directories
-        if directory.is_dir() and directory.name != f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        if directory.is_dir() and directory.name != standard_library
         for file in directory.iterdir()
         if file.stem.isidentifier() and (file.suffix == ".py" or (file.is_dir() and not file.stem.startswith("_")))
     }
-    return closest_match(name, modules, f"write it under {source.name}/, or install it")
+    return fix_for_unknown_name(name, modules, f"write it under {source.name}/, or install it")
 
 
 @dataclass(frozen=True)
@@ -90,8 +96,8 @@ class _ParsedModule:
 
 
 @lru_cache(maxsize=256)
-def _parse(file: str, modified: int) -> _ParsedModule:
-    """Parse a module. `modified` is part of the cache's key: a changed file is parsed again."""
+def _parse(file: str, modified_ns: int) -> _ParsedModule:
+    """Parse a module. The modification time is part of the cache's key, so that a changed file is parsed again."""
     tree = ast.parse(Path(file).read_bytes(), file)
     functions: dict[str, ast.FunctionDef] = {}
     names: set[str] = set()
@@ -101,16 +107,16 @@ def _parse(file: str, modified: int) -> _ParsedModule:
             functions[statement.name] = statement
             may_define_others = may_define_others or statement.name == "__getattr__"
             continue
-        bound = _bound_names(statement)
-        may_define_others = may_define_others or "*" in bound
-        names |= bound
-        for name in bound:
-            functions.pop(name, None)  # the name was bound again: it may be another function than the `def`
+        bound_names = _bound_names(statement)
+        may_define_others = may_define_others or "*" in bound_names
+        names |= bound_names
+        for name in bound_names:
+            functions.pop(name, None)  # the name is bound again: the function above may have been replaced
     return _ParsedModule(functions, frozenset(names), may_define_others)
 
 
 def _bound_names(statement: ast.AST) -> set[str]:
-    """Return all names that a statement of the module's body binds."""
+    """Return all names that a statement at module level binds."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -129,4 +135,4 @@ def _definition_in(parsed: _ParsedModule, module: str, name: str) -> Definition:
     if parsed.may_define_others:
         return Unchecked(f"module '{module}' may define more names when it is imported")
     known = {other for other in (*parsed.functions, *parsed.names) if not other.startswith("_")}
-    return Missing(f"module '{module}' has no '{name}'", closest_match(name, known, f"define it in {module}"))
+    return Missing(f"module '{module}' has no '{name}'", fix_for_unknown_name(name, known, f"define it in {module}"))

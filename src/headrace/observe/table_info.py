@@ -7,7 +7,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 from headrace.config.models import Bundle
 from headrace.errors import ConfigurationError, DataError
 from headrace.io.delta.delta_table import table_of
@@ -54,7 +54,7 @@ def resolve_table_name(bundle: Bundle, table: str, *, quarantine: bool) -> str:
         return table
     base = table if table in writers else table.removesuffix(QUARANTINE_SUFFIX)
     if base not in writers:
-        raise ConfigurationError(f"no step writes table {table!r}", fix=closest_match(table, writers))
+        raise ConfigurationError(f"no step writes table {table!r}", fix=fix_for_unknown_name(table, writers))
     # A step that writes several tables has one quarantine table, which is named after the first of them.
     return writers[base].tables_written[0] + QUARANTINE_SUFFIX
 

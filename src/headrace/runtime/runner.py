@@ -13,7 +13,7 @@ from headrace import interrupts
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
 from headrace.checkpoints.stop_request import Stop, watch_requests
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
 from headrace.errors import ConfigurationError, HeadraceError, UnfinishedBatchError, one_line
 from headrace.graph import order
@@ -112,7 +112,9 @@ def select_steps(bundle: Bundle, pipeline: str, only: Sequence[str]) -> list[Ste
     names = [step.name for step in steps]
     for name in only:
         if name not in names:
-            raise ConfigurationError(f"pipeline {pipeline!r} has no step {name!r}", fix=closest_match(name, names))
+            raise ConfigurationError(
+                f"pipeline {pipeline!r} has no step {name!r}", fix=fix_for_unknown_name(name, names)
+            )
     return [step for step in steps if not only or step.name in only]
 
 

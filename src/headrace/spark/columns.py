@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 from headrace.errors import ConfigurationError, Problem
 
 if TYPE_CHECKING:
@@ -31,6 +31,6 @@ def require_columns(frame: DataFrame, what: str, columns: Iterable[str], *, exac
     missing = [column for column in columns if not is_known(column)]
     if missing:
         raise ConfigurationError.of(
-            Problem("", f"{what} names unknown column {column!r}", closest_match(column, frame.columns))
+            Problem("", f"{what} names unknown column {column!r}", fix_for_unknown_name(column, frame.columns))
             for column in dict.fromkeys(missing)
         )

@@ -567,5 +567,5 @@ def test_references(write_bundle: WriteBundle) -> None:
 
 def test_steps_of_a_task(write_bundle: WriteBundle) -> None:
     reading = read_bundle(write_bundle(BUNDLE), ["prod"])
-    drafts = {draft.name: draft for draft in reading.drafts}
+    drafts = {draft.name: draft for draft in reading.pipelines}
     assert [call.steps(drafts) for call in find_task_calls(reading.jobs["prod"][0])] == [("land",), ("count",)]

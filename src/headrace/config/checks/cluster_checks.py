@@ -8,51 +8,53 @@ from typing import Any
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.job_grammar import intended_keys, job_grammar
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyPath, closest_match
+from headrace.config.locations import KeyPath, fix_for_unknown_name
 from headrace.errors import Problem
 
-# The key by which a task refers to a cluster or environment, and the list that defines it.
+# The key by which a task refers to a cluster or environment, and the job's list that defines these.
 DEFINITIONS = {"job_cluster_key": "job_clusters", "environment_key": "environments"}
 CLUSTER_KEYS = ("job_cluster_key", "new_cluster", "existing_cluster_id")
-COMPUTE_TASKS = ("notebook_task", "python_wheel_task", "spark_python_task")  # other tasks need no cluster of the job
+# The kinds of tasks that run on a cluster or on serverless compute. Other tasks need neither.
+COMPUTE_TASKS = ("notebook_task", "python_wheel_task", "spark_python_task")
 
 
 def is_serverless(task: Mapping[str, Any]) -> bool:
     """Return whether a task runs on serverless compute."""
     needs_compute = any(key in task for key in COMPUTE_TASKS)
-    return "environment_key" in task or (needs_compute and not any(key in task for key in CLUSTER_KEYS))
+    has_cluster = any(key in task for key in CLUSTER_KEYS)
+    return "environment_key" in task or (needs_compute and not has_cluster)
 
 
 def check_clusters(job: Job) -> Iterator[Problem]:
-    """Yield the undefined clusters and environments of tasks, and the clusters that cannot start."""
+    """Yield the undefined clusters and environments that tasks refer to, and the clusters that cannot start."""
     for key, section in DEFINITIONS.items():
         yield from _check_definitions(job, key, section)
     for path, task in job.runnable_tasks:
         yield from _check_cluster(job, task.get("new_cluster"), (*path, "new_cluster"))
-    for number, entry in _entries(job, "job_clusters"):
-        yield from _check_cluster(job, entry.get("new_cluster"), ("job_clusters", number, "new_cluster"))
+    for index, entry in _entries(job, "job_clusters"):
+        yield from _check_cluster(job, entry.get("new_cluster"), ("job_clusters", index, "new_cluster"))
 
 
 def _check_definitions(job: Job, key: str, section: str) -> Iterator[Problem]:
     defined: dict[str, int] = {}
-    for number, entry in _entries(job, section):
+    for index, entry in _entries(job, section):
         name = entry.get(key)
         if isinstance(name, str) and name in defined:
             fix = f"use a different {key}; the first is at {job.where(section, defined[name], key)}"
-            yield job.problem((section, number, key), f"has a {key} that is already used", fix)
+            yield job.problem((section, index, key), f"has a {key} that is already used", fix)
         elif isinstance(name, str):
-            defined[name] = number
-    if not _is_complete(job, key, section):
+            defined[name] = index
+    if not _are_all_names_known(job, key, section):
         return
     for path, task in job.runnable_tasks:
         name = task.get(key)
         if isinstance(name, str) and not isinstance(name, Unresolved) and name not in defined:
-            fix = closest_match(name, defined, f"define it under {section}" if not defined else "")
+            fix = fix_for_unknown_name(name, defined, f"define it under {section}" if not defined else "")
             yield job.problem((*path, key), f"uses the undefined {key} '{name}'", fix)
 
 
-def _is_complete(job: Job, key: str, section: str) -> bool:
-    """Return whether all entries of a section have a name. Otherwise the missing names are reported already."""
+def _are_all_names_known(job: Job, key: str, section: str) -> bool:
+    """Return whether all entries of a section have a resolved name. Otherwise the section has been reported."""
     if section not in job.body:
         return section not in intended_keys(job.body, job_grammar().kinds["JobSettings"])
     entries = job.body[section]
@@ -63,16 +65,17 @@ def _is_complete(job: Job, key: str, section: str) -> bool:
 
 
 def _check_cluster(job: Job, cluster: Any, path: KeyPath) -> Iterator[Problem]:
-    if not isinstance(cluster, dict) or "policy_id" in cluster:  # the policy may set everything else
+    if not isinstance(cluster, dict) or "policy_id" in cluster:  # the policy may set all other keys
         return
     keys = intended_keys(cluster, job_grammar().kinds["ClusterSpec"])
     settings = cluster.get("spark_conf")
     is_single_node = cluster.get("is_single_node") is True or (
         isinstance(settings, dict) and settings.get("spark.databricks.cluster.profile") == "singleNode"
     )
-    if not is_single_node and not keys & {"num_workers", "autoscale"}:
+    sizes = keys & {"num_workers", "autoscale"}
+    if not is_single_node and not sizes:
         yield job.problem(path, "has no workers", "add num_workers: 1, or is_single_node: true")
-    elif not is_single_node and cluster.get("num_workers") == 0 and "autoscale" not in keys:
+    elif not is_single_node and sizes == {"num_workers"} and cluster.get("num_workers") == 0:
         fix = "write num_workers: 1, or is_single_node: true"
         yield job.problem((*path, "num_workers"), "has no workers", fix)
     if not keys & {"node_type_id", "instance_pool_id"}:
@@ -81,6 +84,6 @@ def _check_cluster(job: Job, cluster: Any, path: KeyPath) -> Iterator[Problem]:
 
 def _entries(job: Job, section: str) -> Iterator[tuple[int, dict[str, Any]]]:
     entries = job.body.get(section)
-    for number, entry in enumerate(entries if isinstance(entries, list) else []):
+    for index, entry in enumerate(entries if isinstance(entries, list) else []):
         if isinstance(entry, dict):
-            yield number, entry
+            yield index, entry

@@ -1,4 +1,4 @@
-"""Check which tasks run a step: no step in two tasks at the same time, and no endless step on serverless compute."""
+"""Check that no two tasks run the same step at the same time, and that serverless tasks have bounded triggers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.task_calls import TaskCall, find_task_calls
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.models import Trigger
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
-FINITE_TRIGGERS = ("available_now", "once")
+BOUNDED_TRIGGERS = ("available_now", "once")
 
 
-def check_writers(jobs: Sequence[Job], drafts: Mapping[str, Draft]) -> Iterator[Problem]:
-    """Yield the steps that two tasks of a target may run at the same time, with the same checkpoint."""
+def check_writers(jobs: Sequence[Job], drafts: Mapping[str, PipelineDraft]) -> Iterator[Problem]:
+    """Yield the tasks of a target that may run a step at the same time as another task, with the same checkpoint."""
     calls = [call for job in jobs for call in find_task_calls(job)]
-    for number, call in enumerate(calls):
+    for index, call in enumerate(calls):
         if call.concurrency > 1 and (steps := call.steps(drafts)):
             message = f"runs {_format_steps(steps)} {call.concurrency} times in parallel"
             fix = "remove concurrency: the default is 1"
             yield call.job.problem((*call.path[:3], "concurrency"), message, fix)
-        for other in calls[:number]:
+        for other in calls[:index]:
             shared = [step for step in call.steps(drafts) if step in other.steps(drafts)]
             if shared and _checkpoint_key(call) == _checkpoint_key(other) and not _run_in_sequence(call, other):
                 is_same_job = call.job.key == other.job.key
@@ -36,8 +36,13 @@ def check_writers(jobs: Sequence[Job], drafts: Mapping[str, Draft]) -> Iterator[
                 yield call.job.problem(call.path, message, fix)
 
 
-def check_serverless(job: Job, drafts: Mapping[str, Draft], environment: EnvironmentDraft | None) -> Iterator[Problem]:
-    """Yield the serverless tasks whose triggers never end: serverless allows only available_now and once."""
+def check_serverless(
+    job: Job, drafts: Mapping[str, PipelineDraft], environment: EnvironmentDraft | None
+) -> Iterator[Problem]:
+    """Yield the tasks on serverless compute that are continuous or have an unbounded trigger.
+
+    Serverless compute allows only the triggers available_now and once.
+    """
     for path, task in job.runnable_tasks:
         if is_serverless(task) and "continuous" in job.body:
             fix = "give the job a schedule, or the task a cluster"
@@ -49,7 +54,7 @@ def check_serverless(job: Job, drafts: Mapping[str, Draft], environment: Environ
             continue
         for step in call.steps(drafts):
             trigger = environment.environment.trigger_of(step)
-            if trigger not in FINITE_TRIGGERS:
+            if trigger not in BOUNDED_TRIGGERS:
                 trigger_path = ("triggers", step) if step in environment.environment.triggers else ("trigger",)
                 message = f"runs step '{step}' serverless, which does not allow trigger {_format_trigger(trigger)}"
                 fix = f"write available_now at {environment.locations.where(*trigger_path)}, or give the task a cluster"
@@ -57,20 +62,23 @@ def check_serverless(job: Job, drafts: Mapping[str, Draft], environment: Environ
 
 
 def _checkpoint_key(call: TaskCall) -> tuple[object, ...]:
-    """Return the pipeline, environment and values of a call: runs with the same ones share their checkpoints."""
+    """Return the pipeline, environment and values of a call. Calls with equal keys share their checkpoints."""
     parameters = [call.parameter(name) for name in ("pipeline", "env")]
     values = sorted(parameter.value for parameter in call.all_parameters("value"))
     return (*(parameter.value if parameter else "" for parameter in parameters), *values)
 
 
 def _run_in_sequence(call: TaskCall, other: TaskCall) -> bool:
-    """Return whether one of two tasks depends on the other, also if it depends on a task that does not exist."""
+    """Return whether one of two tasks starts only after the other has ended.
+
+    Also return True if a task depends on a task that does not exist. This problem is reported elsewhere.
+    """
     if call.job.key != other.job.key:
         return False
     depends_on = dependencies(call.job)
 
     def all_dependencies(task: str) -> set[str]:
-        """Return all tasks that must have ended before this one starts."""
+        """Return the tasks that must end before a task starts."""
         reached: set[str] = set()
         pending = [task]
         while pending:
@@ -80,7 +88,7 @@ def _run_in_sequence(call: TaskCall, other: TaskCall) -> bool:
         return reached
 
     before_call, before_other = all_dependencies(call.key), all_dependencies(other.key)
-    has_unknown_task = bool((before_call | before_other) - depends_on.keys())  # which is reported already
+    has_unknown_task = bool((before_call | before_other) - depends_on.keys())
     return call.key in before_other or other.key in before_call or has_unknown_task
 
 

@@ -1,4 +1,4 @@
-"""Check the jobs of all targets that were read, with each target's variables."""
+"""Check the jobs of the selected targets, with the variables of each target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.config.databricks.databricks_yml import Resources
 from headrace.config.databricks.job_definitions import Job, Target, format_targets, resolve_jobs
 from headrace.config.databricks.job_grammar import job_grammar
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 Jobs = dict[str, tuple[Job, ...]]
@@ -25,13 +25,14 @@ def check_deployment(
     root: Path,
     resources: Resources,
     targets: Sequence[str],
-    drafts: Sequence[Draft],
+    drafts: Sequence[PipelineDraft],
     environments: Sequence[EnvironmentDraft],
-    known: Collection[str],
+    known_environments: Collection[str],
 ) -> tuple[Jobs, list[Problem]]:
-    """Return the jobs of each target, and their problems. A problem that all targets share is reported once.
+    """Return the jobs of each of the `targets`, and the problems of these jobs.
 
-    `known` are the names of all environments.
+    `environments` are those that were loaded, `known_environments` the names of all environments. A problem that all
+    targets share is reported once.
     """
     jobs: Jobs = {}
     problems: dict[str, list[Problem]] = {}
@@ -41,33 +42,34 @@ def check_deployment(
         environment = next((draft for draft in environments if draft.name == name), None)
         jobs[name], problems[name] = resolve_jobs(resources, target)
         for job in jobs[name]:
-            problems[name] += _check(job, root, target, pipelines, environment, known)
+            problems[name] += _check_job_of_target(job, root, target, pipelines, environment, known_environments)
         problems[name] += check_writers(jobs[name], pipelines)
-    return jobs, list(_merge(problems))
+    return jobs, list(_merge_problems(problems))
 
 
-def _check(
+def _check_job_of_target(
     job: Job,
     root: Path,
     target: Target,
-    drafts: Mapping[str, Draft],
+    drafts: Mapping[str, PipelineDraft],
     environment: EnvironmentDraft | None,
-    known: Collection[str],
+    known_environments: Collection[str],
 ) -> Iterator[Problem]:
     yield from job_grammar().check(job.body, "JobSettings", job.locations, ("resources", "jobs", job.key))
     yield from check_job(job)
     yield from check_clusters(job)
     yield from check_entry_points(job, root)
-    yield from check_calls(job, target, drafts, environment, known)
+    yield from check_calls(job, target, drafts, environment, known_environments)
     yield from check_serverless(job, drafts, environment)
     yield from check_job_identities(job)
     yield from check_job_secrets(job)
 
 
-def _merge(problems: Mapping[str, Sequence[Problem]]) -> Iterator[Problem]:
-    """Yield each problem once. If only some targets have it, add their names to the message."""
-    for problem in dict.fromkeys(problem for of_target in problems.values() for problem in of_target):
-        targets = [name for name, of_target in problems.items() if problem in of_target]
+def _merge_problems(problems: Mapping[str, Sequence[Problem]]) -> Iterator[Problem]:
+    """Yield each problem once. If only some targets have the problem, add the names of these targets to the message."""
+    distinct = dict.fromkeys(problem for target_problems in problems.values() for problem in target_problems)
+    for problem in distinct:
+        targets = [name for name, target_problems in problems.items() if problem in target_problems]
         if len(targets) == len(problems):
             yield problem
         else:

@@ -7,24 +7,24 @@ from collections.abc import Iterator, Mapping
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.locations import describe_path
 from headrace.config.models import FileSource, KafkaSource, Setting, Step
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.config.spark_options import encoding_of, is_true, option
 from headrace.errors import Problem
 
-WITH_ENCODING = ("json", "csv", "text")  # formats; XML has its own parser, the others have no encoding
-SUPPORTED = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")  # Spark 4.2.0
-MULTI_BYTE = ("UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")
-ANY_CHARSET = "spark.sql.legacy.javaCharsets"
+ENCODED_FORMATS = ("json", "csv", "text")  # XML has its own parser, and the other formats have no encoding
+SUPPORTED_ENCODINGS = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")  # Spark 4.2.0
+MULTI_BYTE_ENCODINGS = ("UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")
+ANY_CHARSET = "spark.sql.legacy.javaCharsets"  # the setting with which Spark accepts every charset of Java
 
 
-def check_encodings(draft: Draft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
-    """Yield a problem for each source of a step whose encoding Spark cannot decode, or cannot split into lines."""
+def check_encodings(draft: PipelineDraft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
+    """Yield a problem for each source of a step whose encoding Spark cannot decode or cannot split into lines."""
     loaded = environment.environment
     if loaded is None:
         return
     for name, read in step.reads.items():
         source = loaded.sources.get(read.source or "")
-        if not isinstance(source, FileSource | KafkaSource) or source.format not in WITH_ENCODING:
+        if not isinstance(source, FileSource | KafkaSource) or source.format not in ENCODED_FORMATS:
             continue
         options = {**source.options, **read.options}
         encoding = encoding_of(options)
@@ -34,10 +34,13 @@ def check_encodings(draft: Draft, step: Step, environment: EnvironmentDraft) -> 
         locations = draft.locations if is_in_step else environment.locations
         path = ("steps", step.name, "reads", name) if is_in_step else ("sources", str(read.source))
         where, subject = locations.where(*path, "options"), f"{describe_path(path)}: encoding '{encoding}'"
-        if encoding.upper() not in SUPPORTED and not is_true({**loaded.settings, **step.settings}, ANY_CHARSET):
-            fix = f"write one of {', '.join(SUPPORTED)}, or set {ANY_CHARSET}: true under settings"
+        accepts_any_charset = is_true({**loaded.settings, **step.settings}, ANY_CHARSET)
+        if encoding.upper() not in SUPPORTED_ENCODINGS and not accepts_any_charset:
+            fix = f"write one of {', '.join(SUPPORTED_ENCODINGS)}, or set {ANY_CHARSET}: true under settings"
             yield Problem(where, f"{subject} is not supported", fix)
-        elif isinstance(source, FileSource) and not _is_read_whole(source, options) and encoding.upper() in MULTI_BYTE:
+            continue
+        is_split_into_lines = isinstance(source, FileSource) and not _is_read_whole(source, options)
+        if is_split_into_lines and encoding.upper() in MULTI_BYTE_ENCODINGS:
             yield from _check_lines(where, subject, encoding, options)
 
 
@@ -49,6 +52,7 @@ def _is_read_whole(source: FileSource, options: Mapping[str, Setting]) -> bool:
 def _check_lines(where: str, subject: str, encoding: str, options: Mapping[str, Setting]) -> Iterator[Problem]:
     if encoding.upper() in ("UTF-16", "UTF-32"):
         fix = "write UTF-16LE or UTF-16BE and lineSep, or multiLine: true (wholetext: true for text)"
-        yield Problem(where, f"{subject} has a byte order mark only at the start of a file, not in each line", fix)
+        message = f"{subject} cannot be read line by line: only the start of a file has a byte order mark"
+        yield Problem(where, message, fix)
     elif option(options, "lineSep") is None:
         yield Problem(where, f"{subject} needs lineSep, because a line end is several bytes", 'write lineSep: "\\n"')

@@ -1,4 +1,4 @@
-"""Check one environment on its own: engine, tables, sources, relative paths, and separate data for each user."""
+"""Check one environment without the steps: engine, tables, sources, relative paths, separate data for each user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.config.substitution import references
 from headrace.errors import Problem
 
 FORMATS = ("json", "csv", "text", "parquet", "orc", "avro", "xml", "binaryFile")
-# Spark settings that an engine has a key for.
+# Spark settings that must be set by a key of the engine.
 ENGINE_SETTINGS = {
     "local": {"spark.master": "cores", "spark.driver.memory": "memory", "spark.ui.enabled": "ui"},
     "spark": {"spark.master": "master"},
@@ -24,7 +24,7 @@ PathProblem = tuple[KeyPath, str, str]  # key path, message, fix
 
 
 def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) -> list[Problem]:
-    """Return the problems between the keys of one environment file."""
+    """Return the problems of one environment that `read_environment` does not detect."""
     problems: list[PathProblem] = []
     if draft.environment is not None:
         problems += _check_tables(draft.environment)
@@ -32,11 +32,12 @@ def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) ->
         problems += _check_engine(draft.environment)
         engine = draft.environment.engine
         if engine.kind == "databricks":
-            problems += _check_paths(draft, "but a Databricks job has no working directory for it", "write /Volumes/…")
+            reason = "but a Databricks job does not start in the bundle's directory"
+            problems += _check_paths(draft, reason, "write /Volumes/…")
         elif engine.kind == "spark" and engine.releases:
             fix = "write an absolute path: a relative path would differ between releases"
-            relative = _check_paths(draft, "which would be resolved inside a release", fix)
-            problems += [problem for problem in relative if problem[0][0] != "engine"]
+            relative_paths = _check_paths(draft, "which would be resolved inside a release", fix)
+            problems += [(path, message, fix) for path, message, fix in relative_paths if path[0] != "engine"]
     target = targets.get(draft.name)
     if draft.raw and target is not None and target.is_development:
         problems += _check_isolation(draft)
@@ -60,19 +61,21 @@ def _check_tables(environment: Environment) -> Iterator[PathProblem]:
 
 
 def _check_engine(environment: Environment) -> Iterator[PathProblem]:
-    """Yield sizes that Spark cannot start with, and settings that the engine has a key for."""
+    """Yield memory sizes with which Spark cannot start, and settings that must be set by a key of the engine."""
     memory = getattr(environment.engine, "memory", None)
     if memory and memory[-1] == "m" and int(memory[:-1]) < MIN_MEMORY_MB:
         yield ("engine", "memory"), f"'{memory}' is too little for Spark", f"write at least {MIN_MEMORY_MB}m"
     for setting, key in ENGINE_SETTINGS.get(environment.engine.kind, {}).items():
         if setting in environment.settings:
-            yield ("settings", setting), f"is set by 'engine.{key}'", f"write engine: {{{key}: …}} instead"
+            yield ("settings", setting), f"must be set by 'engine.{key}'", f"write engine: {{{key}: …}} instead"
 
 
 def _check_paths(draft: EnvironmentDraft, reason: str, fix: str) -> Iterator[PathProblem]:
-    """Yield the relative paths: a deployed run is not started in a directory of the user's."""
+    """Yield the relative paths, because a deployed run does not start in the bundle's directory."""
     for path, location in path_values(draft.raw):
-        if isinstance(location, str) and location and not is_absolute(location) and not location.startswith("${"):
+        if not isinstance(location, str) or location == "" or location.startswith("${"):
+            continue
+        if not is_absolute(location):
             yield path, f"'{location}' is a relative path, {reason}", fix
 
 
@@ -81,12 +84,12 @@ def _check_sources(environment: Environment) -> Iterator[PathProblem]:
         if isinstance(source, KafkaSource) and bool(source.topics) == (source.pattern is not None):
             yield ("sources", name), "must have exactly one of topics, pattern", "write topics: [orders]"
         if isinstance(source, FileSource) and source.format not in FORMATS:
-            # Spark accepts any format that a library registers: only probable misspellings are reported.
-            known = {name.lower(): name for name in FORMATS}
-            matches = difflib.get_close_matches(source.format.lower(), known, n=1, cutoff=0.7)
+            # Spark accepts any format that a library registers. Therefore only probable misspellings are reported.
+            formats = {known.lower(): known for known in FORMATS}
+            matches = difflib.get_close_matches(source.format.lower(), formats, n=1, cutoff=0.7)
             if matches:
                 message = f"unknown format '{source.format}'"
-                yield ("sources", name, "format"), message, f"did you mean '{known[matches[0]]}'?"
+                yield ("sources", name, "format"), message, f"did you mean '{formats[matches[0]]}'?"
 
 
 def _check_isolation(draft: EnvironmentDraft) -> Iterator[PathProblem]:
@@ -94,9 +97,9 @@ def _check_isolation(draft: EnvironmentDraft) -> Iterator[PathProblem]:
     required = set(draft.values.required())
     for key in ("tables", "checkpoints"):
         if references(draft.raw.get(key)) - draft.values.declared.keys():
-            continue  # an undeclared value is reported already
+            continue  # the undeclared value has been reported
         if key in draft.raw and not references(draft.raw[key]) & required:
-            name = next(iter(sorted(required)), "user")
+            value_name = min(required, default="user")
             message = "is the same for all users, but the target's mode is development"
-            fix = f"use ${{{name}}} in it, and declare values: {{{name}: {{required: true}}}}"
+            fix = f"use ${{{value_name}}} in {key}, and declare values: {{{value_name}: {{required: true}}}}"
             yield (key,), message, fix

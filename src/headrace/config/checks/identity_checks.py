@@ -1,4 +1,4 @@
-"""Check the identities that targets and jobs name: each names exactly one user, group or service principal."""
+"""Check that each run_as and permission of targets and jobs names exactly one user, group or service principal."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def check_job_identities(job: Job) -> Iterator[Problem]:
     """Yield a problem for each run_as and permission of a job that names no identity, or several."""
     permissions = job.body.get("permissions")
     identities: list[tuple[KeyPath, Any]] = [(("run_as",), job.body.get("run_as"))]
-    for number, permission in enumerate(permissions if isinstance(permissions, list) else []):
-        identities.append((("permissions", number), permission))
+    for index, permission in enumerate(permissions if isinstance(permissions, list) else []):
+        identities.append((("permissions", index), permission))
     for path, identity in identities:
         if isinstance(identity, dict) and (problem := _check_identity(identity, PRINCIPALS)) is not None:
             yield Problem(job.where(*path), f"job '{job.key}', {path[0]} {problem[0]}", problem[1])

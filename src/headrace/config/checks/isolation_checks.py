@@ -1,4 +1,4 @@
-"""Check that users of a development target, and different targets, do not share files or tables."""
+"""Check that files and tables are not shared between the users of a development target, or between targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CURRENT_USER = "${workspace.current_user."
 
 def check_root_paths(targets: Mapping[str, Target], locations: KeyLocations) -> Iterator[Problem]:
     """Yield the root paths that all users of a development target would share, or that two targets have."""
-    seen: dict[tuple[str, str, str], str] = {}
+    first_targets: dict[tuple[str, str, str], str] = {}
     for name, target in targets.items():
         path = target.root_path
         if not path or isinstance(path, Unresolved):
@@ -26,14 +26,14 @@ def check_root_paths(targets: Mapping[str, Target], locations: KeyLocations) -> 
         if target.is_development and CURRENT_USER not in path and not path.startswith("~"):
             message = f"target '{name}': root_path is the same for all users, but the mode is development"
             yield Problem(where, message, f"add {CURRENT_USER}short_name}} to the path, or remove root_path")
-        first = seen.setdefault((target.host, target.profile, path), name)
+        first = first_targets.setdefault((target.host, target.profile, path), name)
         if first != name:
             message = f"target '{name}' has the root_path of target '{first}': each would manage the other's jobs"
             yield Problem(where, message, "add ${bundle.target} to the path, or remove root_path")
 
 
 def check_sharing(environments: Sequence[EnvironmentDraft], targets: Mapping[str, Target]) -> Iterator[Problem]:
-    """Yield the environments of development targets that have the tables or checkpoints of another target."""
+    """Yield the environments of development targets that share tables or checkpoints with another target."""
     deployed = [draft for draft in environments if draft.name in targets and draft.environment is not None]
     for first, second in combinations(deployed, 2):
         if not (targets[first.name].is_development or targets[second.name].is_development):
@@ -45,12 +45,14 @@ def check_sharing(environments: Sequence[EnvironmentDraft], targets: Mapping[str
                 and other.environment
                 and _location(development.environment, key) == _location(other.environment, key)
             ):
-                message = f"{key}: environment '{development.name}' is for development, but shares {key} with"
-                fix = f"use a different location; the other one is at {other.locations.where(key)}"
-                yield Problem(development.locations.where(key), f"{message} '{other.name}'", fix)
+                conflict = f"is for development, but shares {key} with '{other.name}'"
+                message = f"{key}: environment '{development.name}' {conflict}"
+                fix = f"use a different location; that of '{other.name}' is at {other.locations.where(key)}"
+                yield Problem(development.locations.where(key), message, fix)
 
 
 def _location(environment: Environment, key: str) -> tuple[str, ...]:
+    """Return the location of an environment's checkpoints or tables, in a form that can be compared."""
     if key == "checkpoints":
         return (environment.checkpoints.rstrip("/"),)
     tables = environment.tables

@@ -1,4 +1,4 @@
-"""Check a job on its own: its tasks, their dependencies, its schedule."""
+"""Check a job on its own: its tasks, the dependencies between tasks, and its schedule."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from headrace.config.databricks.cron import cron_error, is_time_zone
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.job_grammar import intended_keys, job_grammar
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyPath, closest_match
+from headrace.config.locations import KeyPath, fix_for_unknown_name
 from headrace.errors import Problem
 
 RETRY_KEYS = ("max_retries", "min_retry_interval_millis", "retry_on_timeout")
 
 
 def check_job(job: Job) -> Iterator[Problem]:
-    """Yield what keeps the job from running as written."""
+    """Yield the problems of a job that do not depend on pipelines and environments."""
     has_tasks = "tasks" in intended_keys(job.body, job_grammar().kinds["JobSettings"])
     if not has_tasks or job.body.get("tasks") == []:  # the grammar reports malformed tasks
         yield job.problem(("tasks",), "has no tasks", "add one: tasks: [{task_key: …}]")
@@ -34,27 +34,27 @@ def check_job(job: Job) -> Iterator[Problem]:
 
 
 def _check_task_keys(job: Job) -> Iterator[Problem]:
-    first: dict[str, int] = {}
-    for number, task in job.tasks:
+    first_indexes: dict[str, int] = {}
+    for task_index, task in job.tasks:
         key = task.get("task_key")
         if not isinstance(key, str) or isinstance(key, Unresolved):
             continue
-        if key in first:
-            fix = f"use a different task_key; the first is at {job.where('tasks', first[key], 'task_key')}"
-            yield job.problem(("tasks", number, "task_key"), "has a task_key that is already used", fix)
-        first.setdefault(key, number)
+        if key in first_indexes:
+            fix = f"use a different task_key; the first is at {job.where('tasks', first_indexes[key], 'task_key')}"
+            yield job.problem(("tasks", task_index, "task_key"), "has a task_key that is already used", fix)
+        first_indexes.setdefault(key, task_index)
 
 
 def dependencies(job: Job) -> dict[str, dict[str, KeyPath]]:
-    """Return for each task the tasks that it depends on, with the key path of each dependency."""
+    """Return the dependencies of each task, by task key: the other tasks, with the key path of each dependency."""
     depends_on: dict[str, dict[str, KeyPath]] = {}
-    for number, task in job.tasks:
+    for task_index, task in job.tasks:
         others = depends_on.setdefault(str(task.get("task_key")), {})
         entries = task.get("depends_on")
         for index, entry in enumerate(entries if isinstance(entries, list) else []):
             other = entry.get("task_key") if isinstance(entry, dict) else None
             if isinstance(other, str) and not isinstance(other, Unresolved):
-                others.setdefault(other, ("tasks", number, "depends_on", index))
+                others.setdefault(other, ("tasks", task_index, "depends_on", index))
     return depends_on
 
 
@@ -67,18 +67,18 @@ def _check_dependencies(job: Job) -> Iterator[Problem]:
             if other == task:
                 yield job.problem(path, "depends on itself", "remove this dependency")
             elif other not in depends_on and are_keys_known:
-                fix = closest_match(other, depends_on.keys() - {task}, "remove this dependency")
+                fix = fix_for_unknown_name(other, depends_on.keys() - {task}, "remove this dependency")
                 yield job.problem(path, f"depends on the unknown task '{other}'", fix)
     graph = {
         task: [other for other in others if other in depends_on and other != task]
         for task, others in depends_on.items()
     }
     while cycle := find_cycle(graph):
-        cycle[1:] = reversed(cycle[1:])  # so that each task depends on the next one
+        cycle[1:] = reversed(cycle[1:])  # now each task depends on the next task in the list
         tasks = " → ".join(f"'{task}'" for task in [*cycle, cycle[0]])
         path = depends_on[cycle[0]][cycle[1]]
         yield job.problem(path, f"depends on itself through other tasks: {tasks}", "remove one of these dependencies")
-        graph[cycle[0]].remove(cycle[1])
+        graph[cycle[0]].remove(cycle[1])  # the next search finds another cycle
 
 
 def _check_schedule(job: Job) -> Iterator[Problem]:
@@ -97,20 +97,20 @@ def _check_schedule(job: Job) -> Iterator[Problem]:
 def _closest_zone(zone: str) -> str:
     import zoneinfo
 
-    return closest_match(zone, zoneinfo.available_timezones(), "write a name like UTC or Europe/Berlin")
+    return fix_for_unknown_name(zone, zoneinfo.available_timezones(), "write a name like UTC or Europe/Berlin")
 
 
 def _check_continuous(job: Job) -> Iterator[Problem]:
     for key in ("schedule", "trigger", "triggers"):
         if key in job.body:
             yield job.problem((key,), f"has both continuous and {key}", f"keep one of continuous, {key}")
-    for number, task in job.tasks:
+    for task_index, task in job.tasks:
         if "depends_on" in task:
             message = "depends on another task, but the job is continuous"
             fix = "run all steps in one task, or give the job a schedule"
-            yield job.problem(("tasks", number, "depends_on"), message, fix)
+            yield job.problem(("tasks", task_index, "depends_on"), message, fix)
         for key in RETRY_KEYS:
             if key in task:
                 message = f"sets {key}, but the job is continuous"
                 fix = f"remove {key}: Databricks restarts a continuous job automatically"
-                yield job.problem(("tasks", number, key), message, fix)
+                yield job.problem(("tasks", task_index, key), message, fix)

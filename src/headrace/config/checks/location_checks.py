@@ -1,4 +1,4 @@
-"""Check the steps against one environment: names, schemas, encodings, triggers and the use of expectations."""
+"""Check the steps together with one environment: names, schemas, encodings, triggers and expectations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from headrace.config.checks.encoding_checks import check_encodings
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.expectation_scope import can_check_rows, checks_source_rows, has_quarantine
 from headrace.config.kinds.sinks import SINKS
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 from headrace.config.models import Environment, Step
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 
-def check_places(drafts: list[Draft], environment: EnvironmentDraft) -> list[Problem]:
-    """Return the problems between the steps of all pipelines and one environment."""
+def check_steps_in_environment(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> list[Problem]:
+    """Return the problems that the steps of all pipelines have in one environment."""
     if not environment.raw:
         return []
     problems = list(_check_triggers(drafts, environment))
@@ -29,37 +29,37 @@ def check_places(drafts: list[Draft], environment: EnvironmentDraft) -> list[Pro
     return problems
 
 
-def _check_names(draft: Draft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
+def _check_names(draft: PipelineDraft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
     for name, read in step.reads.items():
         if read.source is not None:
             yield from _check_name(draft, step, environment, read.source, ("reads", name, "source"))
-    for number, sink in enumerate(step.writes):
+    for index, sink in enumerate(step.writes):
         for kind, model in SINKS.items():
             if model.is_located and getattr(sink, kind) is not None:
-                yield from _check_name(draft, step, environment, getattr(sink, kind), ("writes", number, kind))
+                yield from _check_name(draft, step, environment, getattr(sink, kind), ("writes", index, kind))
 
 
 def _check_name(
-    draft: Draft, step: Step, environment: EnvironmentDraft, name: str, path: tuple[str | int, ...]
+    draft: PipelineDraft, step: Step, environment: EnvironmentDraft, name: str, path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     kind = str(path[-1])
     known = environment.names(f"{kind}s")
     if name not in known:
         verb = "reads" if path[0] == "reads" else "writes to"
         message = f"step '{step.name}' {verb} unknown {kind} '{name}' (environment '{environment.name}')"
-        fix = closest_match(name, known, f"add it to {environment.locations.file}: {kind}s: {{{name}: …}}")
+        fix = fix_for_unknown_name(name, known, f"add it to {environment.locations.file}: {kind}s: {{{name}: …}}")
         yield Problem(draft.locations.where("steps", step.name, *path), message, fix)
 
 
-def _check_triggers(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
-    known = {name for draft in drafts for name in draft.names}
+def _check_triggers(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[Problem]:
+    known = {name for draft in drafts for name in draft.step_names}
     for name in environment.names("triggers"):
         if name not in known and not any(draft.is_incomplete for draft in drafts):
             where = environment.locations.where("triggers", name)
-            yield Problem(where, f"triggers: unknown step '{name}'", closest_match(name, known))
+            yield Problem(where, f"triggers: unknown step '{name}'", fix_for_unknown_name(name, known))
 
 
-def _check_schemas(draft: Draft, step: Step, environment: Environment) -> Iterator[Problem]:
+def _check_schemas(draft: PipelineDraft, step: Step, environment: Environment) -> Iterator[Problem]:
     for name, read in step.reads.items():
         source = environment.sources.get(read.source or "")
         where = draft.locations.where("steps", step.name, "reads", name)
@@ -75,7 +75,7 @@ def _check_schemas(draft: Draft, step: Step, environment: Environment) -> Iterat
             yield Problem(where, message, f"{fix}, or infer: true" if source.infers_schema else fix)
 
 
-def _check_expectations(draft: Draft, step: Step, environment: Environment) -> Iterator[Problem]:
+def _check_expectations(draft: PipelineDraft, step: Step, environment: Environment) -> Iterator[Problem]:
     for name, read in step.reads.items():
         if checks_source_rows(read, environment) and not can_check_rows(step):
             where = draft.locations.where("steps", step.name, "reads", name)
@@ -89,5 +89,5 @@ def _check_expectations(draft: Draft, step: Step, environment: Environment) -> I
             yield Problem(where, message, fix)
     if not step.tables_written and has_quarantine(step, environment):
         where = draft.locations.where("steps", step.name, "writes")
-        message = f"step '{step.name}' quarantines rows, but writes no table that the quarantine could belong to"
+        message = f"step '{step.name}' quarantines rows, but writes no table to which the quarantine could belong"
         yield Problem(where, message, "write a table too, or load the source in a separate bronze step")

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.locations import KeyLocations, KeyPath, describe_path
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 SECRET = re.compile(
@@ -21,19 +21,20 @@ NOT_SECRET = re.compile(
     re.IGNORECASE,
 )
 REFERENCE = re.compile(r"\{\{\s*secrets/[^/}]+/[^/}]+\s*\}\}|\$\{[^}]+\}")
-OPTION = re.compile(r"(?:--?[\w.-]+=)?-*([\w.-]+)=(.+)\Z", re.DOTALL)  # also --value=name=…
+# A command-line argument name=…, --name=… or --value=name=…
+OPTION = re.compile(r"(?:--?[\w.-]+=)?-*([\w.-]+)=(.+)\Z", re.DOTALL)
 JOB_FIX = "store it in a secret scope and write '{{secrets/scope/key}}'"
 OPTION_FIX = "store it in a secret scope; a source refers to it with security: {password: {secret: scope/key}}"
 
 
 def check_job_secrets(job: Job) -> Iterator[Problem]:
-    """Yield the keys of a job whose value is a secret in plain text."""
+    """Yield the keys of a job whose values are secrets in plain text."""
     for path, key in _plain_secrets(job.body, ()):
         yield job.problem(path, f"has a secret in plain text: '{key}'", JOB_FIX)
 
 
 def check_variable_secrets(targets: Mapping[str, Target], locations: KeyLocations) -> Iterator[Problem]:
-    """Yield the variables of databricks.yml whose value is a secret in plain text."""
+    """Yield the variables of databricks.yml whose values are secrets in plain text."""
     for name, target in targets.items():
         for variable, value in target.variables.items():
             if _is_plain_secret(variable, value):
@@ -43,7 +44,7 @@ def check_variable_secrets(targets: Mapping[str, Target], locations: KeyLocation
 
 
 def check_environment_secrets(environment: EnvironmentDraft) -> Iterator[Problem]:
-    """Yield the options and settings of an environment whose value is a secret in plain text."""
+    """Yield the options and settings of an environment whose values are secrets in plain text."""
     sections: list[KeyPath] = [("settings",)]
     for kind in ("sources", "topics"):
         sections += [(kind, name, "options") for name in environment.names(kind)]
@@ -53,12 +54,12 @@ def check_environment_secrets(environment: EnvironmentDraft) -> Iterator[Problem
             yield Problem(environment.locations.where(*path), message, OPTION_FIX)
 
 
-def check_step_secrets(draft: Draft) -> Iterator[Problem]:
-    """Yield the options and settings of a pipeline's steps whose value is a secret in plain text."""
+def check_step_secrets(draft: PipelineDraft) -> Iterator[Problem]:
+    """Yield the options and settings of a pipeline's steps whose values are secrets in plain text."""
     for name, step in draft.steps.items():
         sections: list[tuple[KeyPath, Mapping[str, Any]]] = [(("settings",), step.settings)]
         sections += [(("reads", input_name, "options"), read.options) for input_name, read in step.reads.items()]
-        sections += [(("writes", number, "options"), sink.options) for number, sink in enumerate(step.writes)]
+        sections += [(("writes", index, "options"), sink.options) for index, sink in enumerate(step.writes)]
         for section, options in sections:
             for path, key in _plain_secrets(options, ("steps", name, *section)):
                 message = f"{describe_path(path[:-1])}: '{key}' is a secret in plain text"
@@ -68,7 +69,7 @@ def check_step_secrets(draft: Draft) -> Iterator[Problem]:
 def _plain_secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     """Yield the key path and the name of each secret in plain text inside the value at a key path."""
     if isinstance(value, Mapping):
-        parameter = value.get("name")  # a parameter of the job: {name: password, default: …}
+        parameter = value.get("name")  # a job parameter has the form {name: password, default: …}
         if isinstance(parameter, str) and _is_plain_secret(parameter, value.get("default")):
             yield (*path, "default"), parameter
         for key, inner in value.items():
@@ -77,8 +78,8 @@ def _plain_secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             else:
                 yield from _plain_secrets(inner, (*path, key))
     elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _plain_secrets(inner, (*path, number))
+        for index, inner in enumerate(value):
+            yield from _plain_secrets(inner, (*path, index))
     elif isinstance(value, str) and (option := OPTION.match(value)) and _is_plain_secret(option[1], option[2]):
         yield path, option[1]
 

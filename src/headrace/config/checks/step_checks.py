@@ -1,4 +1,4 @@
-"""Check each step on its own: keys that exclude or require each other."""
+"""Check each step on its own: keys that exclude each other, and keys that require another key."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from headrace.config.kinds.expectation import BATCH_EXPECTATIONS, EXPECTATIONS
 from headrace.config.kinds.sinks import SINKS
 from headrace.config.locations import KeyPath, describe_path
 from headrace.config.models import Read, Rule, Sink, Step
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
-SOURCE_KEYS = ("schema_", "infer", "max_future", "expect")
-TYPES = (
+SOURCE_KEYS = ("schema_", "infer", "max_future", "expect")  # keys that apply only to inputs that read a source
+SQL_TYPES = (
     "string|varchar|char|binary|boolean|tinyint|byte|smallint|short|int|integer|bigint|long|float|real|double|"
     "decimal|dec|numeric|date|timestamp|timestamp_ntz|timestamp_ltz|interval|array|map|struct|variant|void"
 )
-DDL = re.compile(rf"\s*(?:struct\s*<|(?:`[^`]+`|\w+)(?:\s*:\s*|\s+)(?:{TYPES})\b)", re.IGNORECASE)
+DDL = re.compile(rf"\s*(?:struct\s*<|(?:`[^`]+`|\w+)(?:\s*:\s*|\s+)(?:{SQL_TYPES})\b)", re.IGNORECASE)
 
-# Errors of Python's `re` that Java, which runs the patterns, has too.
+# The errors of Python's `re` for patterns that are invalid in Java too. Spark matches the patterns with Java.
 COMMON_PATTERN_ERRORS = (
     "missing ), unterminated",
     "unbalanced parenthesis",
@@ -31,8 +31,8 @@ COMMON_PATTERN_ERRORS = (
 PathProblem = tuple[KeyPath, str, str]  # key path, message, fix
 
 
-def check_steps(drafts: list[Draft]) -> list[Problem]:
-    """Return the problems of all steps that need no other file to detect."""
+def check_steps(drafts: list[PipelineDraft]) -> list[Problem]:
+    """Return the problems of all steps that can be detected without other files."""
     problems = []
     for draft in drafts:
         for step in draft.steps.values():
@@ -46,9 +46,9 @@ def _check_step(step: Step) -> Iterator[PathProblem]:
     for name, read in step.reads.items():
         for path, message, fix in _check_read(read):
             yield ("reads", name, *path), message, fix
-    for number, sink in enumerate(step.writes):
+    for index, sink in enumerate(step.writes):
         for path, message, fix in (*_check_sink(sink), *_check_sink_of_step(step, sink)):
-            yield ("writes", number, *path), message, fix
+            yield ("writes", index, *path), message, fix
     yield from _check_rules(step.expect)
     if not step.writes:
         yield ("writes",), "a step must write something", "add a table: {table: …}"
@@ -80,9 +80,9 @@ def _check_read(read: Read) -> Iterator[PathProblem]:
     else:
         for key in SOURCE_KEYS:
             if key in read.model_fields_set:
-                written = key.rstrip("_")
+                yaml_key = key.rstrip("_")
                 message = "applies to sources: the rows of a table were checked when they were written"
-                yield (written,), message, f"remove {written}"
+                yield (yaml_key,), message, f"remove {yaml_key}"
     if read.table and read.static and read.changes:
         yield ("changes",), "a table is read as static or as changes, not both", "keep one of static, changes"
     if read.static and read.watermark:
@@ -93,11 +93,11 @@ def _check_read(read: Read) -> Iterator[PathProblem]:
         fix = "write module:NAME of a StructType, or columns and types: 'id STRING, amount DOUBLE'"
         yield ("schema",), f"'{read.schema_}' is neither an import path nor a list of columns", fix
     yield from _check_rules(read.expect)
-    for number, rule in enumerate(read.expect):
+    for index, rule in enumerate(read.expect):
         for key in BATCH_EXPECTATIONS:
             if getattr(rule, key) is not None:
                 message = "compares the rows of a batch, but the rows of an input are checked one by one"
-                yield ("expect", number, key), message, "move it to the expect of the step"
+                yield ("expect", index, key), message, "move it to the expect of the step"
 
 
 def _check_sink(sink: Sink) -> Iterator[PathProblem]:
@@ -105,11 +105,11 @@ def _check_sink(sink: Sink) -> Iterator[PathProblem]:
         fix = "keep one of them; write several sinks as a list"
         yield (), f"must write to exactly one of {', '.join(SINKS)}", fix
         return
-    kind, written = SINKS[sink.kind], sink.model_fields_set
+    kind = SINKS[sink.kind]
     for key in Sink.model_fields:
-        owners = [other.plural for other in SINKS.values() if key in other.model_fields]
-        if key in written and owners and key not in kind.model_fields:
-            yield (key,), f"applies to {' and '.join(owners)}, not to {kind.label}", f"remove {key}"
+        kinds_with_key = [other.plural for other in SINKS.values() if key in other.model_fields]
+        if key in sink.model_fields_set and kinds_with_key and key not in kind.model_fields:
+            yield (key,), f"applies to {' and '.join(kinds_with_key)}, not to {kind.label}", f"remove {key}"
     if sink.kind == "table":
         yield from _check_table(sink)
 
@@ -121,7 +121,7 @@ def _check_table(sink: Sink) -> Iterator[PathProblem]:
             if not getattr(sink, key):
                 yield ("mode",), f"{sink.mode} needs '{key}'", f"add {key}: {description}"
         if sink.options:
-            yield ("options",), "a merge has no options", "remove options"
+            yield ("options",), "an upsert has no options", "remove options"
     else:
         for key in ("keys", "sequence"):
             if key in sink.model_fields_set:
@@ -132,7 +132,7 @@ def _check_table(sink: Sink) -> Iterator[PathProblem]:
 
 
 def _check_sink_of_step(step: Step, sink: Sink) -> Iterator[PathProblem]:
-    """Yield what a sink cannot do for this step."""
+    """Yield the features of the step that the sink does not support."""
     if not sink.kinds:
         return
     kind = SINKS[sink.kind]
@@ -142,26 +142,27 @@ def _check_sink_of_step(step: Step, sink: Sink) -> Iterator[PathProblem]:
         for key in ("expect", "row_wise"):
             if getattr(step, key):
                 fix = f"write a table here, and use the {sink.kind} sink in a separate step that reads the table"
-                yield (sink.kind,), f"{kind.label} is written without batches, which '{key}' requires", fix
+                yield (sink.kind,), f"{kind.label} cannot be written in batches, but '{key}' requires batches", fix
         if step.output not in kind.native_outputs:
             fix = f"write output: {' or '.join(kind.native_outputs)}, or use another sink"
             yield (sink.kind,), f"{kind.label} cannot be written with output {step.output}", fix
     if sink.kind == "table" and sink.mode == "append" and step.output == "update":
         fix = "write mode: upsert with keys and sequence, so that newer rows replace older ones"
-        yield ("table",), "output update writes changed rows again, and mode append keeps all of them", fix
+        message = "output update writes changed rows again, and mode append would keep their old versions"
+        yield ("table",), message, fix
 
 
 def _check_rules(rules: tuple[Rule, ...]) -> Iterator[PathProblem]:
-    for number, rule in enumerate(rules):
+    for index, rule in enumerate(rules):
         kinds = [kind for kind in EXPECTATIONS if getattr(rule, kind)]
         if len(kinds) != 1:
             fix = "write a separate entry for each expectation"
-            yield ("expect", number), f"must have exactly one of {', '.join(EXPECTATIONS)}", fix
+            yield ("expect", index), f"must have exactly one of {', '.join(EXPECTATIONS)}", fix
         for column, pattern in (rule.matches or {}).items():
             try:
                 re.compile(pattern)
             except re.error as error:
-                # Java's syntax differs from Python's: report only what is wrong in both. A run validates with Java.
+                # Java's syntax differs from Python's. Report only errors in both; a run validates patterns with Java.
                 if error.msg.startswith(COMMON_PATTERN_ERRORS):
                     message = f"{pattern!r} is not a valid regular expression: {error.msg}"
-                    yield ("expect", number, "matches", column), message, "correct the regular expression"
+                    yield ("expect", index, "matches", column), message, "correct the regular expression"

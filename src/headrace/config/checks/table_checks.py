@@ -1,24 +1,31 @@
-"""Check the tables, folders and memory sinks that steps share: their writers, their readers, and cycles."""
+"""Check the tables, folders and memory sinks that several steps use: their writers, their readers, and cycles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from headrace.config.cycles import find_cycle
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX, has_quarantine
-from headrace.config.locations import closest_match
+from headrace.config.locations import fix_for_unknown_name
 from headrace.config.models import Step
-from headrace.config.pipeline_files import Draft
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
-Writer = tuple[Draft, str, int]  # the pipeline, the step, the index of the sink
+
+class Writer(NamedTuple):
+    """A sink of a step: the pipeline's draft, the name of the step, and the index of the sink in `writes`."""
+
+    draft: PipelineDraft
+    step: str
+    sink_index: int
 
 
-def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Problem]:
-    """Return the problems between the writers and readers of tables, across all pipelines."""
+def check_tables(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> list[Problem]:
+    """Return the problems of tables that the steps of all pipelines write and read."""
     writers = _table_writers(drafts)
-    quarantines = {f"{table}{QUARANTINE_SUFFIX}": writer for table, writer in _quarantining_steps(drafts, environment)}
+    quarantines = {f"{table}{QUARANTINE_SUFFIX}": writer for table, writer in _quarantine_owners(drafts, environment)}
     problems = [*_check_table_writers(drafts), *_check_folders_and_memory(drafts, environment)]
     problems += _check_quarantine_names(writers, quarantines)
     may_exist = _may_exist(drafts, environment)
@@ -28,87 +35,94 @@ def check_tables(drafts: list[Draft], environment: EnvironmentDraft) -> list[Pro
     return problems + list(_check_cycles(drafts, writers | quarantines))
 
 
-def _table_writers(drafts: list[Draft]) -> dict[str, Writer]:
+def _table_writers(drafts: list[PipelineDraft]) -> dict[str, Writer]:
     """Return the first writer of each table. Names that differ only in case are the same table, as in catalogs."""
-    first: dict[str, Writer] = {}
+    first_writers: dict[str, Writer] = {}  # by name in lower case
     writers: dict[str, Writer] = {}
     for draft in drafts:
-        for step, number, table in draft.tables:
-            writers.setdefault(table, first.setdefault(table.lower(), (draft, step, number)))
+        for step, sink_index, table in draft.tables:
+            writers[table] = first_writers.setdefault(table.lower(), Writer(draft, step, sink_index))
     return writers
 
 
-def _check_table_writers(drafts: list[Draft]) -> Iterator[Problem]:
+def _check_table_writers(drafts: list[PipelineDraft]) -> Iterator[Problem]:
     writers = _table_writers(drafts)
     for draft in drafts:
-        for step, number, table in draft.tables:
+        for step, sink_index, table in draft.tables:
             first = writers[table]
-            if first != (draft, step, number):
-                where = draft.locations.where("steps", step, "writes", number, "table")
+            writer = Writer(draft, step, sink_index)
+            if first != writer:
                 message = f"table '{table}' is written by {_format_step(first, draft)} and by step '{step}'"
-                if first[:2] == (draft, step):
+                if _is_same_step(first, writer):
                     message = f"table '{table}' is written twice by step '{step}'"
-                yield Problem(where, message, f"write to different tables; the first is at {_where(first)}")
+                yield Problem(_where(writer), message, f"write to different tables; the first is at {_where(first)}")
 
 
-def _check_folders_and_memory(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[Problem]:
-    """Yield the folders and memory sinks with two writers.
+def _check_folders_and_memory(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[Problem]:
+    """Yield the folders and memory sinks that two steps write.
 
-    Two steps with the same folder hide each other's rows: Spark keeps one list of the folder's files, by batch number.
+    Spark keeps one list of a folder's files, by batch number. If two steps wrote the same folder, each would hide the
+    other's rows.
     """
     folders = environment.environment.folders if environment.environment else {}
-    seen: dict[tuple[str, str], Writer] = {}
+    first_writers: dict[tuple[str, str], Writer] = {}
     for draft in drafts:
         for step in draft.steps.values():
-            for number, sink in enumerate(step.writes):
+            for sink_index, sink in enumerate(step.writes):
                 for kind, name in (("folder", sink.folder), ("memory", sink.memory)):
                     if name is None:
                         continue
-                    target = folders.get(name, name).rstrip("/") if kind == "folder" else name
-                    first = seen.setdefault((kind, target), (draft, step.name, number))
-                    if first[:2] != (draft, step.name):
-                        where = draft.locations.where("steps", step.name, "writes", number, kind)
+                    location = folders.get(name, name).rstrip("/") if kind == "folder" else name
+                    writer = Writer(draft, step.name, sink_index)
+                    first = first_writers.setdefault((kind, location), writer)
+                    if not _is_same_step(first, writer):
                         writers = f"{_format_step(first, draft)} and by step '{step.name}'"
-                        other = "folder" if kind == "folder" else "memory table"
-                        fix = f"write to a different {other}; the first is at {_where(first, kind)}"
-                        yield Problem(where, f"{kind} '{name}' is written by {writers}", fix)
+                        noun = "folder" if kind == "folder" else "memory table"
+                        fix = f"write to a different {noun}; the first is at {_where(first, kind)}"
+                        yield Problem(_where(writer, kind), f"{kind} '{name}' is written by {writers}", fix)
 
 
-def _quarantining_steps(drafts: list[Draft], environment: EnvironmentDraft) -> Iterator[tuple[str, Writer]]:
-    """Yield the tables that have a quarantine: of each step that quarantines rows, the first table."""
+def _quarantine_owners(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[tuple[str, Writer]]:
+    """Yield the tables that have a quarantine, each with its writer.
+
+    If a step quarantines rows, the first table that the step writes has a quarantine.
+    """
     if environment.environment is None:
         return
     for draft in drafts:
         for step in draft.steps.values():
             if has_quarantine(step, environment.environment):
-                number = next((number for number, sink in enumerate(step.writes) if sink.table), None)
-                if number is not None:
-                    yield str(step.writes[number].table), (draft, step.name, number)
+                tables = [(index, sink.table) for index, sink in enumerate(step.writes) if sink.table]
+                for sink_index, table in tables[:1]:
+                    yield table, Writer(draft, step.name, sink_index)
 
 
-def _may_exist(drafts: list[Draft], environment: EnvironmentDraft) -> Callable[[str], bool]:
-    """Return a predicate: whether a table may exist, given that malformed files may declare more than was read."""
-    is_anything_unread = any(draft.is_incomplete for draft in drafts)
+def _may_exist(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Callable[[str], bool]:
+    """Return a function that returns whether a table without a known writer may exist.
+
+    The table may exist if a file could not be read completely. It may also be the quarantine of a step whose rules are
+    unknown.
+    """
+    is_any_incomplete = any(draft.is_incomplete for draft in drafts)
     possible_quarantines = {
         f"{table}{QUARANTINE_SUFFIX}"
         for draft in drafts
         for step, _, table in draft.tables
         if environment.environment is None or step not in draft.steps
     }
-    return lambda table: is_anything_unread or table in possible_quarantines
+    return lambda table: is_any_incomplete or table in possible_quarantines
 
 
 def _check_quarantine_names(writers: dict[str, Writer], quarantines: dict[str, Writer]) -> Iterator[Problem]:
-    for table, (draft, step, number) in writers.items():
+    for table, writer in writers.items():
         if table in quarantines:
-            owner = _format_step(quarantines[table], draft)
-            message = f"step '{step}' writes '{table}', which is the quarantine of {owner}"
-            where = draft.locations.where("steps", step, "writes", number, "table")
-            yield Problem(where, message, "give the table another name")
+            owner = _format_step(quarantines[table], writer.draft)
+            message = f"step '{writer.step}' writes '{table}', which is the quarantine of {owner}"
+            yield Problem(_where(writer), message, "give the table another name")
 
 
 def _check_reads(
-    draft: Draft,
+    draft: PipelineDraft,
     step: Step,
     writers: dict[str, Writer],
     quarantines: dict[str, Writer],
@@ -122,7 +136,7 @@ def _check_reads(
             if read.table not in quarantines and not may_exist(read.table):
                 message = f"step '{step.name}' reads unknown table '{read.table}'"
                 fix = "write the table in a step, or declare external data as a source"
-                yield Problem(where, message, closest_match(read.table, [*writers, *quarantines], fix))
+                yield Problem(where, message, fix_for_unknown_name(read.table, [*writers, *quarantines], fix))
             continue
         rewriting = _rewriting_setting(writers[read.table])
         if rewriting and not read.static and not read.changes:
@@ -135,31 +149,32 @@ def _check_reads(
 
 
 def _rewriting_setting(writer: Writer) -> str:
-    """Return the setting by which a step changes rows of its table; empty if it only appends."""
-    draft, name, number = writer
-    step = draft.steps.get(name)
+    """Return the setting with which a step changes existing rows of its table; empty if the step only appends."""
+    step = writer.draft.steps.get(writer.step)
     if step is None:
         return ""
-    sink = step.writes[number]
+    sink = step.writes[writer.sink_index]
     if not step.rewrites(sink):
         return ""
     return f"mode {sink.mode}" if sink.mode != "append" else "output complete"
 
 
-def _check_cycles(drafts: list[Draft], writers: dict[str, Writer]) -> Iterator[Problem]:
-    reads_from: dict[tuple[str, str], dict[tuple[str, str], str]] = {}  # step -> steps it reads from -> input
+def _check_cycles(drafts: list[PipelineDraft], writers: dict[str, Writer]) -> Iterator[Problem]:
+    # Maps each step to the steps whose tables it reads, and each of these steps to the name of the input. The keys are
+    # pairs of pipeline and step.
+    reads_from: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     for draft in drafts:
         for step in draft.steps.values():
             inputs = reads_from.setdefault((draft.name, step.name), {})
             for name, read in step.reads.items():
                 if read.table in writers:
-                    writer, writing_step, _ = writers[str(read.table)]
-                    inputs[(writer.name, writing_step)] = name
-    files = {draft.name: draft for draft in drafts}
+                    writer = writers[str(read.table)]
+                    inputs[(writer.draft.name, writer.step)] = name
+    drafts_by_name = {draft.name: draft for draft in drafts}
     while cycle := find_cycle(reads_from):
         pipeline, reader = cycle[0]
-        name = reads_from[cycle[0]].pop(cycle[-1])
-        where = files[pipeline].locations.where("steps", reader, "reads", name)
+        name = reads_from[cycle[0]].pop(cycle[-1])  # the next search finds another cycle
+        where = drafts_by_name[pipeline].locations.where("steps", reader, "reads", name)
         steps = " → ".join(f"'{step}'" for _, step in [*cycle, cycle[0]])
         message = f"steps read each other's tables in a cycle: {steps}"
         if len(cycle) == 1:
@@ -167,11 +182,15 @@ def _check_cycles(drafts: list[Draft], writers: dict[str, Writer]) -> Iterator[P
         yield Problem(where, message, "read another table in one of these steps")
 
 
-def _format_step(writer: Writer, seen_from: Draft) -> str:
-    draft, step, _ = writer
-    return f"step '{step}'" + ("" if draft is seen_from else f" of pipeline '{draft.name}'")
+def _is_same_step(writer: Writer, other: Writer) -> bool:
+    return (writer.draft, writer.step) == (other.draft, other.step)
+
+
+def _format_step(writer: Writer, current: PipelineDraft) -> str:
+    """Return the step as text, with the name of its pipeline if that is not the current one."""
+    return f"step '{writer.step}'" + ("" if writer.draft is current else f" of pipeline '{writer.draft.name}'")
 
 
 def _where(writer: Writer, kind: str = "table") -> str:
-    draft, step, number = writer
-    return draft.locations.where("steps", step, "writes", number, kind)
+    """Return file:line of the sink's key, which is the name of its kind."""
+    return writer.draft.locations.where("steps", writer.step, "writes", writer.sink_index, kind)

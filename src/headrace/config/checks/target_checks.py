@@ -6,12 +6,12 @@ from headrace.config.checks.identity_checks import check_target_identities
 from headrace.config.databricks.bundle_grammar import FILE
 from headrace.config.databricks.databricks_yml import Resources
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import closest_match, closest_name
+from headrace.config.locations import closest_name, fix_for_unknown_name
 from headrace.errors import Problem
 
 
 def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: list[str]) -> list[Problem]:
-    """Return problems of targets, of environments without a target, and of targets without an environment.
+    """Return problems of targets, environments without a target, and targets without an environment.
 
     `loaded` are the environments that were loaded, `names` the names of all environments.
     """
@@ -25,14 +25,14 @@ def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: l
             for draft in loaded
             if draft.environment is not None and draft.environment.engine.kind == "databricks"
         ]
-    if not resources.has_valid_targets:  # invalid targets have already been reported
+    if not resources.has_valid_targets:  # invalid targets have been reported
         return []
-    problems = list(check_target_identities(resources.targets, resources.lines))
+    problems = list(check_target_identities(resources.targets, resources.locations))
     defaults = [name for name, target in resources.targets.items() if target.default]
     for name in defaults[1:]:
-        where = resources.lines.where("targets", name, "default")
+        where = resources.locations.where("targets", name, "default")
         message = f"target '{name}' is a second default target"
-        problems.append(Problem(where, message, f"keep one default: target '{defaults[0]}' is one too"))
+        problems.append(Problem(where, message, f"keep one default; target '{defaults[0]}' is a default too"))
     if resources.jobs and not resources.targets:
         job = next(iter(resources.jobs.values()))
         problems.append(Problem(job.where(), f"job '{job.key}' has no target", f"add one to {FILE}: targets: {{…}}"))
@@ -42,17 +42,18 @@ def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: l
 def _check_names(resources: Resources, names: list[str]) -> list[Problem]:
     problems = []
     without_target = set(names) - set(resources.targets) - {"local"}
+    # The fixes for misspelled targets suggest these environments. They are not also reported as lacking a target.
     suggested = {closest_name(name, without_target) for name in resources.targets if name not in names}
     for name in resources.targets:
-        where = resources.lines.where("targets", name)
+        where = resources.locations.where("targets", name)
         if name == "local":
             problems.append(Problem(where, "'local' is this machine and cannot be a target", "remove it"))
         elif name not in names:
-            fix = closest_match(name, without_target, f"write conf/{name}.yml")
+            fix = fix_for_unknown_name(name, without_target, f"write conf/{name}.yml")
             problems.append(Problem(where, f"target '{name}' has no environment", fix))
     for name in names:
         if name != "local" and name not in resources.targets and name not in suggested:
-            where = resources.lines.where("targets")
+            where = resources.locations.where("targets")
             fix = f"add it to targets, or delete conf/{name}.yml"
             problems.append(Problem(where, f"environment '{name}' has no target", fix))
     return problems

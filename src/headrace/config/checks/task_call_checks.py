@@ -1,4 +1,4 @@
-"""Check what the tasks of a job call: entry points that exist, with parameters that the bundle knows."""
+"""Check the calls that the tasks of a job make: the entry points exist, and the parameters match the bundle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.databricks.job_grammar import intended_keys
 from headrace.config.databricks.references import Unresolved
-from headrace.config.databricks.task_calls import WHEEL, TaskCall, find_task_calls
+from headrace.config.databricks.task_calls import WHEEL_TASK, TaskCall, find_task_calls
 from headrace.config.databricks.wheel_metadata import (
     ENTRY_POINT_LAYERS,
     PARAMETERS,
@@ -16,92 +16,96 @@ from headrace.config.databricks.wheel_metadata import (
     entry_points_of,
 )
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import KeyPath, closest_match
-from headrace.config.pipeline_files import Draft
+from headrace.config.locations import KeyPath, fix_for_unknown_name
+from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 CURRENT_USER = "${workspace.current_user."
 
 
 def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
-    """Yield the entry points that the called packages do not have."""
+    """Yield the tasks that call an entry point that does not exist in the called package."""
     for path, task in job.runnable_tasks:
-        wheel = task.get(WHEEL)
+        wheel = task.get(WHEEL_TASK)
         if not isinstance(wheel, dict):
             continue
         package, name = wheel.get("package_name"), wheel.get("entry_point")
-        if any(not isinstance(text, str) or isinstance(text, Unresolved) for text in (package, name)):
+        are_known = all(isinstance(text, str) and not isinstance(text, Unresolved) for text in (package, name))
+        if not are_known:
             continue
         known = entry_points_of(str(package), root)
         if known is not None and name not in known:
             message = f"calls the unknown entry point '{name}' of package {package}"
-            fix = closest_match(str(name), known, "add it to pyproject.toml: [project.scripts]" if not known else "")
-            yield job.problem((*path, WHEEL, "entry_point"), message, fix)
+            fix = fix_for_unknown_name(
+                str(name), known, "add it to pyproject.toml: [project.scripts]" if not known else ""
+            )
+            yield job.problem((*path, WHEEL_TASK, "entry_point"), message, fix)
 
 
 def check_calls(
     job: Job,
     target: Target,
-    drafts: Mapping[str, Draft],
+    drafts: Mapping[str, PipelineDraft],
     environment: EnvironmentDraft | None,
-    known: Collection[str],
+    known_environments: Collection[str],
 ) -> Iterator[Problem]:
-    """Yield the unknown and missing parameters in calls of Headrace's entry points, and their invalid values.
+    """Yield the unknown, missing and invalid parameters in calls of Headrace's entry points.
 
-    `known` are the names of all environments.
+    `environment` is the target's environment if it was loaded, `known_environments` the names of all environments.
     """
     for call in find_task_calls(job):
-        wheel = call.task[WHEEL]
+        wheel = call.task[WHEEL_TASK]
         if wheel.get("named_parameters") and wheel.get("parameters"):
-            path = (*call.path, WHEEL, "parameters")
+            path = (*call.path, WHEEL_TASK, "parameters")
             yield job.problem(path, "has both parameters and named_parameters", "keep one of them")
         for parameter in call.parameters:
             if parameter.name not in PARAMETERS:
                 message = f"passes the unknown parameter '{parameter.name}'"
-                yield job.problem(parameter.path, message, closest_match(parameter.name, PARAMETERS))
+                yield job.problem(parameter.path, message, fix_for_unknown_name(parameter.name, PARAMETERS))
         intended = intended_keys((parameter.name for parameter in call.parameters), PARAMETERS)
         for name in REQUIRED_PARAMETERS:
             if name not in intended:
                 value = "${bundle.target}" if name == "env" else "…"
                 fix = f'add {name}: "{value}" to named_parameters'
-                yield job.problem((*call.path, WHEEL), f"does not pass the parameter '{name}'", fix)
-        yield from _check_environment(call, target, known)
+                yield job.problem((*call.path, WHEEL_TASK), f"does not pass the parameter '{name}'", fix)
+        yield from _check_environment(call, target, known_environments)
         yield from _check_steps(call, drafts)
         yield from _check_values(call, target, environment)
 
 
-def _check_environment(call: TaskCall, target: Target, known: Collection[str]) -> Iterator[Problem]:
+def _check_environment(call: TaskCall, target: Target, known_environments: Collection[str]) -> Iterator[Problem]:
     parameter = call.parameter("env")
     if parameter is None or not parameter.is_static:
         return
-    if parameter.value not in (*known, target.name):
+    if parameter.value not in (*known_environments, target.name):
         message = f"runs the unknown environment '{parameter.value}'"
-        yield call.job.problem(parameter.path, message, closest_match(parameter.value, known))
+        yield call.job.problem(parameter.path, message, fix_for_unknown_name(parameter.value, known_environments))
     elif parameter.value != target.name:
         message = f"runs environment '{parameter.value}' instead of the target's environment"
         yield call.job.problem(parameter.path, message, 'write env: "${bundle.target}"')
 
 
-def _check_steps(call: TaskCall, drafts: Mapping[str, Draft]) -> Iterator[Problem]:
+def _check_steps(call: TaskCall, drafts: Mapping[str, PipelineDraft]) -> Iterator[Problem]:
     pipeline = call.parameter("pipeline")
     if pipeline is None or not pipeline.is_static:
         return
     if pipeline.value not in drafts:
         message = f"runs the unknown pipeline '{pipeline.value}'"
-        yield call.job.problem(pipeline.path, message, closest_match(pipeline.value, drafts))
+        yield call.job.problem(pipeline.path, message, fix_for_unknown_name(pipeline.value, drafts))
         return
     draft = drafts[pipeline.value]
     if draft.is_incomplete:
         return
     selected = call.all_parameters("step")
     for step in selected:
-        if step.is_static and step.value not in draft.names:
+        if step.is_static and step.value not in draft.step_names:
             message = f"runs the unknown step '{step.value}' of pipeline '{draft.name}'"
-            yield call.job.problem(step.path, message, closest_match(step.value, draft.names))
+            yield call.job.problem(step.path, message, fix_for_unknown_name(step.value, draft.step_names))
     layer = ENTRY_POINT_LAYERS.get(call.entry_point)
     layers = {step.layer for step in draft.steps.values()}
-    if not selected and layer and layer not in layers and len(draft.steps) == len(draft.names):
-        path = (*call.path, WHEEL, "entry_point")
+    are_all_steps_valid = len(draft.steps) == len(draft.step_names)
+    if not selected and layer and layer not in layers and are_all_steps_valid:
+        path = (*call.path, WHEEL_TASK, "entry_point")
         fix = f"call run, or {' or '.join(sorted(layers))}" if layers else "call run"
         yield call.job.problem(path, f"runs the {layer} steps of pipeline '{draft.name}', which has none", fix)
 
@@ -113,7 +117,7 @@ def _check_values(call: TaskCall, target: Target, environment: EnvironmentDraft 
     passed: set[str] = set()
     for parameter in call.all_parameters("value"):
         name, separator, value = parameter.value.partition("=")
-        if isinstance(parameter.value, Unresolved):
+        if isinstance(parameter.value, Unresolved):  # it may pass any of the required values
             passed.update(required)
             continue
         passed.add(name)
@@ -123,7 +127,7 @@ def _check_values(call: TaskCall, target: Target, environment: EnvironmentDraft 
         elif name not in declared:
             message = f"passes the value '{name}', which {environment.locations.file} does not declare"
             fix = f"declare it in {environment.locations.file}: values: {{{name}: …}}, or remove it"
-            yield call.job.problem(parameter.path, message, closest_match(name, declared, fix))
+            yield call.job.problem(parameter.path, message, fix_for_unknown_name(name, declared, fix))
         elif target.is_development and name in required and CURRENT_USER not in value:
             message = f"passes the same value '{name}' for all users of a development target"
             yield call.job.problem(parameter.path, message, f'write "{name}={CURRENT_USER}short_name}}"')
@@ -135,4 +139,5 @@ def _check_values(call: TaskCall, target: Target, environment: EnvironmentDraft 
 
 
 def _values_path(call: TaskCall) -> KeyPath:
-    return (*call.path, WHEEL, "parameters" if call.task[WHEEL].get("parameters") else "named_parameters")
+    """Return the key path of the parameters to which a missing value has to be added."""
+    return (*call.path, WHEEL_TASK, "parameters" if call.task[WHEEL_TASK].get("parameters") else "named_parameters")

@@ -1,11 +1,11 @@
-"""The keys that databricks.yml may have: those that Headrace supports, and those that only the Databricks CLI does."""
+"""The keys of databricks.yml: those that Headrace supports, and those that only the Databricks CLI supports."""
 
 from __future__ import annotations
 
 from headrace.config.databricks.job_grammar import Grammar
 
 FILE = "databricks.yml"
-# Keys that may be written at the top level, for all targets, and in each target.
+# Keys that are allowed at the top level, where they apply to all targets, and in each target.
 SHARED = {"workspace": "workspace", "run_as": "run_as", "permissions": "[permission]"}
 
 BUNDLE_GRAMMAR = Grammar(

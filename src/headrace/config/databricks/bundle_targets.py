@@ -1,4 +1,4 @@
-"""Resolve the targets of databricks.yml and their variables, and report what is wrong with them."""
+"""Resolve the targets of databricks.yml and their variables, and report their problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headrace.config.databricks.references import (
     resolve_references,
     resolve_variables,
 )
-from headrace.config.locations import KeyLocations, KeyPath, closest_match
+from headrace.config.locations import KeyLocations, KeyPath, fix_for_unknown_name
 from headrace.errors import Problem
 
 MODES = BUNDLE_GRAMMAR.kinds["mode"]
@@ -35,30 +35,36 @@ class BundleFile:
     jobs: Mapping[str, Job]
 
     def section(self, *path: str) -> dict[str, Any]:
-        """Return the mapping at a key path; empty if it is missing or malformed."""
+        """Return the mapping at a key path; an empty mapping if the value is missing or not a mapping."""
         section: Any = self.content
         for key in path:
             section = section.get(key) if isinstance(section, Mapping) else None
         return section if isinstance(section, dict) else {}
 
     def is_valid(self, key: str) -> bool:
-        """Return False if a section is malformed, or if its key is misspelled: both are reported already."""
+        """Return whether a section is a mapping or absent.
+
+        Return False if the section is malformed or its key is misspelled. These problems are reported elsewhere.
+        """
         if key in self.content:
             return isinstance(self.content[key], dict)
         return key not in intended_keys(self.content, BUNDLE_GRAMMAR.kinds[FILE])
 
     def variables(self) -> dict[str, Any]:
-        """Return the declarations of variables. If the section is invalid, every variable in use counts as declared."""
+        """Return the declarations of variables by name.
+
+        If the section is invalid, treat every variable in use as declared, so that only the section is reported.
+        """
         if self.is_valid("variables"):
             return self.section("variables")
-        names = [name for target in self.section("targets") for name in self.section("targets", target, "variables")]
+        used = [name for target in self.section("targets") for name in self.section("targets", target, "variables")]
         references = references_in([self.content, *(job.body for job in self.jobs.values())])
-        names += [name.removeprefix("var.") for name in references if name.startswith("var.")]
-        return {name: {"default": Unresolved(f"${{var.{name}}}")} for name in names}
+        used += [name.removeprefix("var.") for name in references if name.startswith("var.")]
+        return {name: {"default": Unresolved(f"${{var.{name}}}")} for name in used}
 
 
 def resolve_target(file: BundleFile, name: str) -> Target:
-    """Return one target, its references resolved and the top-level settings added."""
+    """Return one target with its references resolved and the top-level settings merged in."""
     variables = _resolve_variables(file, name)
     known = known_references(file.bundle, name, variables)
     section = file.section("targets", name)
@@ -84,8 +90,8 @@ def check_targets_and_variables(file: BundleFile) -> Iterator[Problem]:
     yield from _check_definitions(file)
     yield from _check_missing_values(file)
     for name, section in file.section("targets").items():
-        without_value = known_references(file.bundle, name, _without_value(file, name))
-        yield from check_variables(_variable_values(file, name), without_value, file.locations)
+        other_references = known_references(file.bundle, name, _variables_without_value(file, name))
+        yield from check_variables(_variable_values(file, name), other_references, file.locations)
         known = known_references(file.bundle, name, _resolve_variables(file, name))
         for key in SHARED:
             yield from check_references(file.content.get(key), known, file.locations, (key,))
@@ -94,7 +100,7 @@ def check_targets_and_variables(file: BundleFile) -> Iterator[Problem]:
 
 
 def _check_definitions(file: BundleFile) -> Iterator[Problem]:
-    """Yield the malformed definitions of variables, and the variables that a target sets without a declaration."""
+    """Yield the malformed definitions of variables, and the undeclared variables that a target sets."""
     declared = file.variables()
     written: list[tuple[KeyPath, Any]] = [(("variables", name), raw) for name, raw in file.section("variables").items()]
     for target in file.section("targets"):
@@ -104,7 +110,7 @@ def _check_definitions(file: BundleFile) -> Iterator[Problem]:
                 written.append((path, raw))
             else:
                 message = f"target '{target}' sets the undeclared variable '{name}'"
-                fix = closest_match(name, declared, f"declare it at the top level: variables: {{{name}: {{}}}}")
+                fix = fix_for_unknown_name(name, declared, f"declare it at the top level: variables: {{{name}: {{}}}}")
                 yield Problem(file.locations.where(*path), message, fix)
     for written_path, raw in written:
         if isinstance(raw, dict) and _is_definition(raw, written_path):
@@ -123,18 +129,18 @@ def _check_missing_values(file: BundleFile) -> Iterator[Problem]:
 
 def _resolve_variables(file: BundleFile, target: str) -> dict[str, Any]:
     values = {name: written.value for name, written in _variable_values(file, target).items()}
-    without_value = _without_value(file, target)
+    without_value = _variables_without_value(file, target)
     return without_value | resolve_variables(values, known_references(file.bundle, target, without_value))
 
 
-def _without_value(file: BundleFile, target: str) -> dict[str, Unresolved]:
-    """Return the declared variables that have no value in a target."""
+def _variables_without_value(file: BundleFile, target: str) -> dict[str, Unresolved]:
+    """Return the declared variables that have no value in a target, each as an unresolved reference to itself."""
     values = _variable_values(file, target)
     return {name: Unresolved(f"${{var.{name}}}") for name in file.variables() if name not in values}
 
 
 def _variable_values(file: BundleFile, target: str) -> dict[str, WrittenValue]:
-    """Return the values of variables in one target, as written: the target's own value, or the default."""
+    """Return the values of variables in one target before references are resolved: the target's, or the default."""
     declared = file.variables()
     written: list[tuple[KeyPath, Any]] = [(("variables", name), raw) for name, raw in declared.items()]
     for name, raw in file.section("targets", target, "variables").items():
@@ -149,19 +155,20 @@ def _variable_values(file: BundleFile, target: str) -> dict[str, WrittenValue]:
 
 
 def _written_value(raw: Any, path: KeyPath) -> WrittenValue | None:
+    """Return the value of a variable from its definition or plain value; None if the definition has no value."""
     if not _is_definition(raw, path):
         return WrittenValue(raw, path)
-    keys = {} if raw is None else raw
-    # An unsupported `lookup` and a misspelled `default` are reported already.
-    if "lookup" in keys or "default" in intended_keys(keys, BUNDLE_GRAMMAR.kinds["variable"]) - keys.keys():
+    definition = {} if raw is None else raw
+    is_default_misspelled = "default" in intended_keys(definition, BUNDLE_GRAMMAR.kinds["variable"]) - definition.keys()
+    if "lookup" in definition or is_default_misspelled:  # both are reported as problems of the key
         return WrittenValue(Unresolved(), path)
-    return WrittenValue(keys["default"], (*path, "default")) if "default" in keys else None
+    return WrittenValue(definition["default"], (*path, "default")) if "default" in definition else None
 
 
 def _is_definition(raw: Any, path: KeyPath) -> bool:
-    """Return whether a variable is written as a definition such as {default: 1} and not as a plain value.
+    """Return whether a variable is written as a definition such as {default: 1}, rather than as a plain value.
 
-    In a target, a mapping with other keys than those of a definition is the value itself.
+    In a target, a mapping is a plain value if it has any key that definitions do not have.
     """
     if path[0] == "variables":
         return raw is None or isinstance(raw, dict)

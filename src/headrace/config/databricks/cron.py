@@ -1,4 +1,4 @@
-"""Quartz cron expressions and time zones of Databricks schedules."""
+"""Validate the Quartz cron expressions and time zones of Databricks schedules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UTC_OFFSET = re.compile(r"(?:UTC|GMT)(?:[+-]\d{1,2}(?::?[0-5]\d)?)?\Z")
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a cron expression: its range of numbers, names for them, and a pattern of special values."""
+    """One field of a cron expression: the range of its numbers, their names, and a pattern for special values."""
 
     name: str
     minimum: int
@@ -29,9 +29,10 @@ class Field:
         match = FIELD_PART.match(part)
         if match is None or match[3] == "0":
             return False
-        if match[1] == "*":
-            return match[2] is None
-        return all(self._is_in_range(text) for text in match.groups()[:2] if text is not None)
+        start, end, _ = match.groups()
+        if start == "*":
+            return end is None
+        return self._is_in_range(start) and (end is None or self._is_in_range(end))
 
     def _is_in_range(self, text: str) -> bool:
         return text in self.names or (text.isdecimal() and self.minimum <= int(text) <= self.maximum)
@@ -49,7 +50,7 @@ FIELDS = (
 
 
 def cron_error(expression: str) -> str:
-    """Return what is wrong with a Quartz cron expression, or an empty string."""
+    """Return the reason why a Quartz cron expression is invalid; an empty string if it is valid."""
     fields = expression.upper().split()
     if len(fields) not in (6, 7):
         return f"it has {len(fields)} fields instead of 6 or 7: {', '.join(field.name for field in FIELDS[:6])}"
@@ -62,8 +63,9 @@ def cron_error(expression: str) -> str:
 
 
 def is_time_zone(name: str) -> bool:
-    """Return whether the time zone exists. On a machine without a time zone database, every name is accepted."""
-    return UTC_OFFSET.match(name) is not None or _is_in_database(name) or not _is_in_database("Europe/Berlin")
+    """Return whether the time zone exists. On a machine without a time zone database, accept every name."""
+    has_database = _is_in_database("Europe/Berlin")
+    return UTC_OFFSET.match(name) is not None or _is_in_database(name) or not has_database
 
 
 def _is_in_database(name: str) -> bool:

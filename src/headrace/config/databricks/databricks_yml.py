@@ -1,4 +1,4 @@
-"""Read databricks.yml and the files it includes, and report the keys that Headrace does not support."""
+"""Read databricks.yml and the files that it includes, and report the keys that Headrace does not support."""
 
 from __future__ import annotations
 
@@ -17,19 +17,25 @@ from headrace.errors import Problem
 
 @dataclass(frozen=True)
 class Resources:
-    """The content of databricks.yml and the files it includes. Jobs are as written: the same for all targets."""
+    """The content of databricks.yml and the files that it includes.
+
+    `jobs` are as written, before references are resolved for a target.
+    """
 
     name: str
-    lines: KeyLocations = field(default_factory=lambda: KeyLocations(FILE))
+    locations: KeyLocations = field(default_factory=lambda: KeyLocations(FILE))
     targets: dict[str, Target] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     exists: bool = True
-    has_valid_targets: bool = True  # else the targets could not be read, which is reported as a problem
+    has_valid_targets: bool = True  # if False, `problems` contains the reason
 
 
 def read_resources(root: Path) -> Resources:
-    """Read databricks.yml and the files it includes. Without databricks.yml, a bundle has its directory's name."""
+    """Read databricks.yml and the files that it includes.
+
+    A bundle without databricks.yml, or without a name in the file, is named after its directory.
+    """
     if not (root / FILE).is_file():
         return Resources(name=root.name, exists=False)
     document = read_document(root / FILE, FILE, strict=False)
@@ -51,7 +57,7 @@ def read_resources(root: Path) -> Resources:
     ]
     return Resources(
         name=file.bundle,
-        lines=document.locations,
+        locations=document.locations,
         targets={name: resolve_target(file, name) for name in file.section("targets")},
         jobs=jobs,
         problems=problems,
@@ -64,8 +70,8 @@ def _included_files(root: Path, document: Document) -> tuple[list[Path], list[Pr
     patterns = document.mapping.get("include", [])
     files: dict[Path, None] = {}
     problems: list[Problem] = []
-    for number, pattern in enumerate(patterns if isinstance(patterns, list) else []):
-        where = document.locations.where("include", number)
+    for index, pattern in enumerate(patterns if isinstance(patterns, list) else []):
+        where = document.locations.where("include", index)
         is_relative = isinstance(pattern, str) and pattern and not Path(pattern).is_absolute()
         try:
             matches = sorted(file for file in root.glob(pattern) if file.is_file()) if is_relative else []
@@ -82,7 +88,7 @@ def _included_files(root: Path, document: Document) -> tuple[list[Path], list[Pr
 
 
 def _check_included(document: Document) -> Iterator[Problem]:
-    """Yield the keys of an included file that are unknown, or that only databricks.yml may have."""
+    """Yield the keys of an included file that are unknown, or that are allowed only in databricks.yml."""
     only_in_bundle_file = {key for key in BUNDLE_GRAMMAR.kinds[FILE] if key != "resources"}
     for key in document.mapping:
         if key in only_in_bundle_file:
@@ -111,7 +117,7 @@ def _collect_jobs(documents: Sequence[Document]) -> tuple[dict[str, Job], list[P
 
 
 def _without_nulls(targets: Any) -> Any:
-    """Return the targets, with an empty mapping for each one that has no keys."""
+    """Return the targets, with an empty mapping for each target that has no keys."""
     return {name: {} if raw is None else raw for name, raw in targets.items()} if isinstance(targets, dict) else targets
 
 

@@ -1,4 +1,7 @@
-"""The targets and jobs of databricks.yml as frozen values, before a workspace and a release add what only they know."""
+"""The targets and jobs of databricks.yml as frozen values.
+
+They still contain references to the workspace and patterns for wheels, which a deployment replaces.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from headrace.errors import Problem
 if TYPE_CHECKING:
     from headrace.config.databricks.databricks_yml import Resources
 
-# The lists of a job: what an entry is called in messages, and the key that identifies it.
-LISTS = {
+# The lists of a job: the word for an entry in messages, and the key that identifies an entry.
+JOB_LISTS = {
     "tasks": ("task", "task_key"),
     "job_clusters": ("job cluster", "job_cluster_key"),
     "environments": ("environment", "environment_key"),
@@ -23,7 +26,7 @@ LISTS = {
 
 @dataclass(frozen=True)
 class Target:
-    """One target of databricks.yml, including the top-level settings."""
+    """One target of databricks.yml, including the top-level settings that apply to it."""
 
     name: str
     mode: str | None = None
@@ -37,13 +40,16 @@ class Target:
 
     @property
     def is_development(self) -> bool:
-        """Whether each user deploys a copy of their own."""
+        """Whether each user deploys a separate copy of the bundle."""
         return self.mode == "development"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job: as written, or with the references of one target resolved."""
+    """One job: as written, or with its references resolved for one target.
+
+    `body` contains the keys of the job, and `locations` the lines of the file that defines the job.
+    """
 
     key: str
     body: dict[str, Any]
@@ -55,20 +61,20 @@ class Job:
         """The well-formed tasks, each with its index."""
         tasks = self.body.get("tasks")
         return [
-            (number, task)
-            for number, task in enumerate(tasks if isinstance(tasks, list) else [])
+            (index, task)
+            for index, task in enumerate(tasks if isinstance(tasks, list) else [])
             if isinstance(task, dict)
         ]
 
     @property
     def runnable_tasks(self) -> list[tuple[KeyPath, dict[str, Any]]]:
-        """The tasks and the tasks inside a for_each_task, each with its key path."""
+        """The tasks, and the tasks inside each for_each_task, each with its key path."""
         runnable: list[tuple[KeyPath, dict[str, Any]]] = []
-        for number, task in self.tasks:
-            runnable.append((("tasks", number), task))
+        for index, task in self.tasks:
+            runnable.append((("tasks", index), task))
             loop = task.get("for_each_task")
             if isinstance(loop, dict) and isinstance(loop.get("task"), dict):
-                runnable.append((("tasks", number, "for_each_task", "task"), loop["task"]))
+                runnable.append((("tasks", index, "for_each_task", "task"), loop["task"]))
         return runnable
 
     def where(self, *path: str | int) -> str:
@@ -76,20 +82,21 @@ class Job:
         return self.locations.where("resources", "jobs", self.key, *path)
 
     def problem(self, path: KeyPath, message: str, fix: str) -> Problem:
-        """Return a problem at a key. The message continues a sentence about the job, or its task or cluster."""
-        return Problem(self.where(*path), f"job '{self.key}'{self._entry(path)} {message}", fix)
+        """Return a problem at a key. The message is a predicate such as "has no tasks"; the subject is added."""
+        return Problem(self.where(*path), f"job '{self.key}'{self._describe_entry(path)} {message}", fix)
 
-    def _entry(self, path: KeyPath) -> str:
-        for listed, (noun, key) in LISTS.items():
-            if path[:1] == (listed,) and len(path) > 1 and isinstance(path[1], int):
-                entry = self.body[listed][path[1]]
+    def _describe_entry(self, path: KeyPath) -> str:
+        """Return the task, job cluster or environment of a key path as text; an empty string if there is none."""
+        for list_key, (noun, key) in JOB_LISTS.items():
+            if path[:1] == (list_key,) and len(path) > 1 and isinstance(path[1], int):
+                entry = self.body[list_key][path[1]]
                 name = entry.get(key) if isinstance(entry, dict) else None
                 return f", {noun} '{name}'" if isinstance(name, str) else f", {noun} {path[1] + 1}"
         return ""
 
 
 def resolve_jobs(resources: Resources, target: Target) -> tuple[tuple[Job, ...], list[Problem]]:
-    """Return the jobs with their references resolved for one target, and the problems of the references."""
+    """Return the jobs with their references resolved for one target, and the problems of unknown references."""
     known = known_references(resources.name, target.name, target.variables)
     jobs = tuple(
         replace(job, target=target.name, body=resolve_references(job.body, known)) for job in resources.jobs.values()
@@ -103,7 +110,7 @@ def resolve_jobs(resources: Resources, target: Target) -> tuple[tuple[Job, ...],
 
 
 def known_references(bundle: str, target: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of all references in one target, by name."""
+    """Return the values of all references that are allowed in one target, by name."""
     return {
         "bundle.name": bundle,
         "bundle.target": target,
@@ -112,5 +119,5 @@ def known_references(bundle: str, target: str, variables: Mapping[str, Any]) -> 
 
 
 def format_targets(names: Sequence[str]) -> str:
-    """Return the names of targets for a message."""
+    """Return the names of targets as text for a message: "targets 'dev', 'prod'"."""
     return f"target{'s' if len(names) > 1 else ''} {', '.join(repr(name) for name in names)}"

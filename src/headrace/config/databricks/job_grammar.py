@@ -1,4 +1,4 @@
-"""Check YAML data against a grammar of keys and types. The grammar of a job is that of the Databricks SDK."""
+"""Check YAML data against a grammar of keys and types. The grammar of a job is generated from the Databricks SDK."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config.databricks.references import Unresolved
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, closest_name, describe_path
-from headrace.config.model_builder import EXAMPLES, TYPES, format_value
+from headrace.config.locations import KeyLocations, KeyPath, closest_name, describe_path, fix_for_unknown_name
+from headrace.config.model_builder import TYPE_FIXES, TYPE_MESSAGES, format_value
 from headrace.errors import Problem
 
+# For each scalar kind, the Python types that it allows and the message for other types.
 SCALARS: dict[str, tuple[tuple[type, ...], str]] = {
-    "string": ((str,), TYPES["string_type"]),
-    "integer": ((int,), TYPES["int_type"]),
-    "number": ((int, float), TYPES["float_type"]),
-    "boolean": ((bool,), TYPES["bool_type"]),
+    "string": ((str,), TYPE_MESSAGES["string_type"]),
+    "integer": ((int,), TYPE_MESSAGES["int_type"]),
+    "number": ((int, float), TYPE_MESSAGES["float_type"]),
+    "boolean": ((bool,), TYPE_MESSAGES["bool_type"]),
 }
 MAX_LISTED_KEYS = 15  # a longer list of known keys does not help in a message
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """Kinds by name: a mapping as its keys and their kinds, or an enumeration as its values.
+    """The named kinds of values. A mapping is defined by its keys and their kinds, an enumeration by its values.
 
-    A kind is `any`, a scalar such as `string`, a name such as `Task`, `[Task]` for a list or `{string}` for a mapping.
-    A trailing `!` marks a required key.
+    A kind is `any`, a scalar such as `string`, a name in `kinds` such as `Task`, a list such as `[Task]`, or a mapping
+    with any keys such as `{string}`. A trailing `!` marks a required key.
     """
 
     kinds: Mapping[str, Mapping[str, str] | Sequence[str]]
     unsupported: Mapping[str, Sequence[str]] = field(default_factory=dict)  # keys that only the Databricks CLI supports
 
     def check(self, value: Any, kind: str, locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
-        """Yield the problems of a value that should be of a kind."""
+        """Yield the problems of the value at a key path, which must be of the given kind."""
         if kind == "any" or isinstance(value, Unresolved):
             return
         if kind in SCALARS:
@@ -44,13 +45,13 @@ class Grammar:
                 yield _wrong_type(message, value, locations, path)
         elif kind.startswith("["):
             if not isinstance(value, list):
-                yield _wrong_type(TYPES["tuple_type"], value, locations, path)
+                yield _wrong_type(TYPE_MESSAGES["tuple_type"], value, locations, path)
                 return
-            for number, inner in enumerate(value):
-                yield from self.check(inner, kind[1:-1], locations, (*path, number))
+            for index, inner in enumerate(value):
+                yield from self.check(inner, kind[1:-1], locations, (*path, index))
         elif kind.startswith("{"):
             if not isinstance(value, dict):
-                yield _wrong_type(TYPES["dict_type"], value, locations, path)
+                yield _wrong_type(TYPE_MESSAGES["dict_type"], value, locations, path)
                 return
             for key, inner in value.items():
                 yield from self.check(inner, kind[1:-1], locations, (*path, key))
@@ -58,13 +59,13 @@ class Grammar:
             yield from self._check_named(value, kind, locations, path)
 
     def _check_named(self, value: Any, kind: str, locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
-        known = self.kinds[kind]
+        known = self.kinds[kind]  # the keys of a mapping, or the values of an enumeration
         if not isinstance(known, Mapping):
             if value not in known:
                 message = f"{describe_path(path)}: unknown value {format_value(value)}"
-                yield Problem(locations.where(*path), message, closest_match(str(value), known))
+                yield Problem(locations.where(*path), message, fix_for_unknown_name(str(value), known))
         elif not isinstance(value, dict):
-            yield _wrong_type(TYPES["dict_type"], value, locations, path)
+            yield _wrong_type(TYPE_MESSAGES["dict_type"], value, locations, path)
         else:
             prefix = f"{describe_path(path)}: " if path else ""
             for key, inner in value.items():
@@ -83,14 +84,14 @@ class Grammar:
             return f"Headrace does not support '{key}'", "remove it, or deploy the bundle with the Databricks CLI"
         if key == "<<":
             return "the merge key '<<' is not supported", "write the keys out"
-        fix = closest_match(key, known, "remove it" if len(known) > MAX_LISTED_KEYS else "")
+        fix = fix_for_unknown_name(key, known, "remove it" if len(known) > MAX_LISTED_KEYS else "")
         return f"unknown key '{key}'", fix
 
 
 def intended_keys(keys: Iterable[str], known: Iterable[str]) -> set[str]:
-    """Return the keys, each unknown one replaced by the known key that the message on it suggests.
+    """Return the keys, with each unknown key replaced by the most similar known key, if there is one.
 
-    A misspelled key is reported as unknown: what it should have been must not be reported as missing too.
+    Checks use the result so that a misspelled key, which is reported as unknown, is not also reported as missing.
     """
     known = set(known)
     return {key if key in known else closest_name(key, known) or key for key in keys}
@@ -105,4 +106,4 @@ def job_grammar() -> Grammar:
 
 def _wrong_type(message: str, value: Any, locations: KeyLocations, path: KeyPath) -> Problem:
     prefix = f"{describe_path(path)}: " if path else ""
-    return Problem(locations.where(*path), f"{prefix}{message}, not {format_value(value)}", EXAMPLES[message])
+    return Problem(locations.where(*path), f"{prefix}{message}, not {format_value(value)}", TYPE_FIXES[message])

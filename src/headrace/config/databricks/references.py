@@ -1,4 +1,4 @@
-"""Resolve references such as `${var.name}` in databricks.yml: the part of Databricks' syntax that Headrace supports."""
+"""Resolve the references in databricks.yml that Headrace supports, such as `${var.name}`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from headrace.config.locations import KeyLocations, KeyPath, closest_match, describe_path
+from headrace.config.locations import KeyLocations, KeyPath, describe_path, fix_for_unknown_name
 from headrace.errors import Problem
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
-# Only the workspace knows these values: the references stay in the text until a deployment resolves them.
+# These values are unknown until a deployment connects to the workspace. Until then, the references stay in the text.
 WORKSPACE_REFERENCES = (
     "workspace.current_user.short_name",
     "workspace.current_user.userName",
@@ -21,7 +21,7 @@ WORKSPACE_REFERENCES = (
 
 
 class Unresolved(str):
-    """Text with a reference that has no value. The cause is reported once; other checks skip the text."""
+    """Text with a reference that has no value. The reason is reported once; all other checks skip the text."""
 
 
 class WrittenValue(NamedTuple):
@@ -32,10 +32,10 @@ class WrittenValue(NamedTuple):
 
 
 def resolve_references(value: Any, known: Mapping[str, Any]) -> Any:
-    """Return the value with its references replaced.
+    """Return the value with its references replaced by the values in `known`.
 
-    A reference that is the whole text keeps the type of its value. Text that depends on an unknown reference becomes
-    `Unresolved`.
+    If a reference is the whole text, the result has the type of the reference's value. Text with an unknown or
+    unresolved reference becomes `Unresolved`.
     """
     if isinstance(value, dict):
         return {key: resolve_references(inner, known) for key, inner in value.items()}
@@ -61,13 +61,14 @@ def check_references(value: Any, known: Mapping[str, Any], locations: KeyLocatio
     else:
         for name in references_in(value):
             if _is_unknown(name, known):
-                yield _unknown(name, known, locations, path)
+                yield _unknown_reference(name, known, locations, path)
 
 
 def resolve_variables(values: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of variables with their references replaced, also references to each other.
+    """Return the values of variables with their references replaced, including references to other variables.
 
-    A variable that depends on itself, or on such a variable, becomes `Unresolved`.
+    A variable becomes `Unresolved` if it refers to itself, directly or through other variables, or refers to such a
+    variable.
     """
     pending = {f"var.{name}": value for name, value in values.items()}
     resolved = dict(known)
@@ -84,18 +85,21 @@ def resolve_variables(values: Mapping[str, Any], known: Mapping[str, Any]) -> di
 def check_variables(
     values: Mapping[str, WrittenValue], known: Mapping[str, Any], locations: KeyLocations
 ) -> Iterator[Problem]:
-    """Yield the unknown references in the values of variables, and the variables that depend on themselves."""
-    names = {f"var.{name}": written.value for name, written in values.items()}
-    references = {name: set(references_in(value)) for name, value in names.items()}
+    """Yield the unknown references in the values of variables, and the variables that refer to themselves.
+
+    `known` are the values of the other references.
+    """
+    variables = {f"var.{name}": written.value for name, written in values.items()}
+    references = {reference: set(references_in(value)) for reference, value in variables.items()}
     for name, (value, path) in values.items():
-        yield from check_references(value, {**known, **names}, locations, path)
+        yield from check_references(value, {**known, **variables}, locations, path)
         if f"var.{name}" in _dependencies(f"var.{name}", references):
             message = f"variable '{name}' refers to itself, directly or through other variables"
             yield Problem(locations.where(*path), message, "write its value without a reference to itself")
 
 
 def references_in(value: Any) -> Iterator[str]:
-    """Yield the names of all references in a value."""
+    """Yield the names of all references in a value, such as `var.name`."""
     if isinstance(value, str) and not isinstance(value, Unresolved):
         yield from REFERENCE.findall(value)
     elif isinstance(value, dict | list):
@@ -104,7 +108,7 @@ def references_in(value: Any) -> Iterator[str]:
 
 
 def _dependencies(name: str, references: Mapping[str, set[str]]) -> set[str]:
-    """Return all names that a name refers to, directly or through others."""
+    """Return the names of all references that a reference depends on, directly or through others."""
     reached: set[str] = set()
     pending = [name]
     while pending:
@@ -122,13 +126,13 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _unknown(name: str, known: Mapping[str, Any], locations: KeyLocations, path: KeyPath) -> Problem:
+def _unknown_reference(name: str, known: Mapping[str, Any], locations: KeyLocations, path: KeyPath) -> Problem:
     where, key = locations.where(*path), describe_path(path)
     if name.startswith("var."):
         variable = name.removeprefix("var.")
         declared = [other.removeprefix("var.") for other in known if other.startswith("var.")]
-        fix = closest_match(variable, declared, "declare it under 'variables' in databricks.yml")
+        fix = fix_for_unknown_name(variable, declared, "declare it under 'variables' in databricks.yml")
         return Problem(where, f"{key}: unknown variable '{variable}'", fix)
     others = [other for other in known if not other.startswith("var.")]
-    fix = closest_match(name, [*others, *WORKSPACE_REFERENCES])
+    fix = fix_for_unknown_name(name, [*others, *WORKSPACE_REFERENCES])
     return Problem(where, f"{key}: unknown reference '${{{name}}}'", fix)

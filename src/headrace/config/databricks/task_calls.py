@@ -1,4 +1,4 @@
-"""The calls that a job's tasks make to Headrace's entry points: pipeline, environment, steps, values."""
+"""Find the tasks of a job that call Headrace's entry points, and read the parameters of these calls."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from headrace.config.databricks.wheel_metadata import ENTRY_POINT_LAYERS, is_hea
 from headrace.config.locations import KeyPath
 
 if TYPE_CHECKING:
-    from headrace.config.pipeline_files import Draft
+    from headrace.config.pipeline_files import PipelineDraft
 
-WHEEL = "python_wheel_task"
+WHEEL_TASK = "python_wheel_task"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TaskCall:
     """A task that calls one of Headrace's entry points."""
 
     job: Job
-    path: KeyPath  # of the task, within the job
+    path: KeyPath  # the key path of the task in the job
     outer_task: Mapping[str, Any]  # the for_each_task around the task, or the task itself
     task: Mapping[str, Any]
     entry_point: str
@@ -44,7 +44,7 @@ class TaskCall:
 
     @property
     def key(self) -> str:
-        """The key of the task, or of the for_each_task around it."""
+        """The key of the task. A task inside a for_each_task has the key of the for_each_task."""
         return str(self.outer_task.get("task_key"))
 
     @property
@@ -55,21 +55,21 @@ class TaskCall:
         return concurrency if isinstance(concurrency, int) else 1
 
     def parameter(self, name: str) -> Parameter | None:
-        """Return the parameter with a name, or None. If it is given several times, the last one counts."""
+        """Return the last parameter with a name, as argparse does; None if the call has no such parameter."""
         return next((parameter for parameter in reversed(self.parameters) if parameter.name == name), None)
 
     def all_parameters(self, name: str) -> list[Parameter]:
-        """Return all parameters with a name, for one that may be given several times."""
+        """Return all parameters with a name, such as `step` and `value`, which may be passed several times."""
         return [parameter for parameter in self.parameters if parameter.name == name]
 
-    def steps(self, drafts: Mapping[str, Draft]) -> tuple[str, ...]:
-        """Return the steps that the task runs, as far as the files determine them."""
+    def steps(self, drafts: Mapping[str, PipelineDraft]) -> tuple[str, ...]:
+        """Return the names of the steps that the task runs, as far as the bundle's files determine them."""
         pipeline = self.parameter("pipeline")
         draft = drafts.get(pipeline.value) if pipeline else None
         if draft is None or self.entry_point not in ENTRY_POINT_LAYERS:
             return ()
         if selected := self.all_parameters("step"):
-            return tuple(parameter.value for parameter in selected if parameter.value in draft.names)
+            return tuple(parameter.value for parameter in selected if parameter.value in draft.step_names)
         layer = ENTRY_POINT_LAYERS[self.entry_point]
         return tuple(name for name, step in draft.steps.items() if layer in (None, step.layer))
 
@@ -77,25 +77,27 @@ class TaskCall:
 def find_task_calls(job: Job) -> list[TaskCall]:
     """Return the calls of Headrace's entry points, in the order of the file."""
     outer_tasks = dict(job.tasks)
-    return [
-        TaskCall(
-            job, path, outer_tasks[int(path[1])], task, wheel["entry_point"], tuple(_parameters(wheel, (*path, WHEEL)))
-        )
-        for path, task in job.runnable_tasks
-        if isinstance(wheel := task.get(WHEEL), dict)
-        and is_headrace(str(wheel.get("package_name", "")))
-        and isinstance(wheel.get("entry_point"), str)
-    ]
+    calls: list[TaskCall] = []
+    for path, task in job.runnable_tasks:
+        wheel_task = task.get(WHEEL_TASK)
+        if not isinstance(wheel_task, dict) or not is_headrace(str(wheel_task.get("package_name", ""))):
+            continue
+        entry_point = wheel_task.get("entry_point")
+        if isinstance(entry_point, str):
+            parameters = tuple(_parameters(wheel_task, (*path, WHEEL_TASK)))
+            calls.append(TaskCall(job, path, outer_tasks[int(path[1])], task, entry_point, parameters))
+    return calls
 
 
-def _parameters(wheel: Mapping[str, Any], path: KeyPath) -> Iterator[Parameter]:
-    named = wheel.get("named_parameters")
+def _parameters(wheel_task: Mapping[str, Any], path: KeyPath) -> Iterator[Parameter]:
+    """Yield the parameters of a python_wheel_task, whose key path is `path`."""
+    named = wheel_task.get("named_parameters")
     for name, value in named.items() if isinstance(named, dict) else ():
         yield Parameter(name, _text(value), (*path, "named_parameters", name))
-    arguments = wheel.get("parameters")
+    arguments = wheel_task.get("parameters")
     pending: Parameter | None = None  # an option whose value is the next argument
-    for number, argument in enumerate(arguments if isinstance(arguments, list) else []):
-        argument_path = (*path, "parameters", number)
+    for index, argument in enumerate(arguments if isinstance(arguments, list) else []):
+        argument_path = (*path, "parameters", index)
         if pending is not None:
             yield Parameter(pending.name, _text(argument), argument_path)
             pending = None

@@ -1,4 +1,4 @@
-"""The entry points and parameters of wheels, read without installing or importing them."""
+"""The entry points of wheels and their parameters, read without installing or importing the wheels."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 HEADRACE = "headrace"
-# The entry points of the group headrace.jobs, each with the layer whose steps it runs; None is all layers.
+# The entry points of the group headrace.jobs, each with the layer whose steps it runs; None stands for all layers.
 ENTRY_POINT_LAYERS: dict[str, str | None] = {"bronze": "bronze", "gold": "gold", "run": None, "silver": "silver"}
+# The parameters of each of these entry points.
 PARAMETERS = ("conf", "env", "pipeline", "step", "value")
 REQUIRED_PARAMETERS = ("pipeline", "env")
 
 
 def entry_points_of(package: str, root: Path) -> tuple[str, ...] | None:
-    """Return the entry points that a job can call in a package; None if they are unknown.
+    """Return the entry points that a job can call in a package; None if they cannot be determined.
 
-    They are known for Headrace and for the bundle's own package, unless pyproject.toml declares them as dynamic.
+    They can be determined for Headrace, and for the bundle's own package unless its pyproject.toml declares entry
+    points as dynamic.
     """
     if is_headrace(package):
         return tuple(ENTRY_POINT_LAYERS)
@@ -33,7 +35,7 @@ def is_headrace(package: str) -> bool:
 
 
 def _project(root: Path) -> dict[str, Any]:
-    import tomllib  # imported only for jobs that call another package
+    import tomllib  # imported here, because it is needed only for jobs that call another package
 
     try:
         with (root / "pyproject.toml").open("rb") as file:

@@ -1,4 +1,4 @@
-"""The console, as a sink."""
+"""The console as a sink."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headrace.config.kinds.sink_model import SinkModel
 
 
 class ConsoleSink(SinkModel):
-    """The console: batches are printed."""
+    """The console: prints each batch."""
 
     kind_name: ClassVar[str] = "console"
     label: ClassVar[str] = "a console"

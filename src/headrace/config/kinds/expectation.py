@@ -10,7 +10,7 @@ from headrace.config.value_types import ImportPath, Model, TupleOf
 
 
 class Expectation(Model):
-    """The value of each kind of expectation; `expectations.row_checks` implements them."""
+    """One field for each kind of expectation. `expectations.row_checks` implements the kinds."""
 
     not_null: TupleOf[str] | None = None
     between: dict[str, Annotated[tuple[Any, Any], Strict(False)]] | None = None
@@ -21,10 +21,11 @@ class Expectation(Model):
 
 
 class Rule(Expectation):
-    """An entry of `expect`: exactly one expectation, and what happens to a row that does not meet it."""
+    """An entry of `expect`: exactly one expectation, and what happens to a row that fails it."""
 
     on_fail: Literal["quarantine", "drop", "warn", "stop"] = "quarantine"
 
 
 EXPECTATIONS = tuple(Expectation.model_fields)
-BATCH_EXPECTATIONS = ("unique",)  # they compare the rows of a batch, so they cannot apply to an input
+# These compare the rows of a batch. They cannot apply to an input, because its rows are checked one by one.
+BATCH_EXPECTATIONS = ("unique",)

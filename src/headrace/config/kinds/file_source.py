@@ -1,4 +1,4 @@
-"""Files that arrive in a directory, as a source."""
+"""A directory of files as a source."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 
 from headrace.config.kinds.source_model import SourceModel
 
-WITHOUT_SCHEMA = ("text", "binaryFile")  # formats whose columns are always the same
+FIXED_SCHEMA_FORMATS = ("text", "binaryFile")  # Spark defines the columns of these formats
 
 
 class FileSource(SourceModel):
-    """Files that arrive in a directory."""
+    """A directory; its files, and those added later, are the source's data."""
 
     implementation: ClassVar[str] = "headrace.io.sources.file_source"
     infers_schema: ClassVar[bool] = True
@@ -21,10 +21,10 @@ class FileSource(SourceModel):
 
     @property
     def location(self) -> str:
-        """The path."""
+        """The path of the directory."""
         return self.path
 
     @property
     def needs_schema(self) -> bool:
-        """Whether the format has no columns of its own."""
-        return self.format not in WITHOUT_SCHEMA
+        """Whether the format's columns differ between files, so that an input must have a schema."""
+        return self.format not in FIXED_SCHEMA_FORMATS

@@ -1,4 +1,4 @@
-"""Folders of files, as a sink."""
+"""Folders of files as a sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka topics, as a sink."""
+"""Kafka topics as a sink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.config.value_types import Name
 
 
 class KafkaSink(SinkModel):
-    """A Kafka topic; the environment gives its servers and its name there."""
+    """A Kafka topic. The environment gives the bootstrap servers and the topic's name in Kafka."""
 
     kind_name: ClassVar[str] = "topic"
     label: ClassVar[str] = "a topic"

@@ -1,4 +1,4 @@
-"""Kafka topics, as a source."""
+"""Kafka topics as a source."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class KafkaSource(SourceModel):
 
     @property
     def needs_schema(self) -> bool:
-        """Whether the records are JSON."""
+        """Whether the records are JSON; the columns of other formats are always the same."""
         return self.format == "json"

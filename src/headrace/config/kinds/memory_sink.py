@@ -1,4 +1,4 @@
-"""Rows in memory, as a sink."""
+"""Memory as a sink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.config.value_types import Name
 
 
 class MemorySink(SinkModel):
-    """A temporary view of this name."""
+    """Rows in the driver's memory, in a temporary view with the given name."""
 
     kind_name: ClassVar[str] = "memory"
     label: ClassVar[str] = "memory"

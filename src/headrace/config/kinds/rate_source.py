@@ -1,4 +1,4 @@
-"""Generated rows, as a source."""
+"""Generated rows as a source."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class RateSource(SourceModel):
 
     @property
     def location(self) -> str:
-        """The kind, since there is no place."""
+        """The kind of the source, because generated rows have no location."""
         return self.kind

@@ -8,14 +8,15 @@ from headrace.config.value_types import Model
 
 
 class SinkModel(Model):
-    """The keys of one kind of sink; the one that is called like the kind selects it.
+    """The keys of one kind of sink. The key with the kind's own name, such as `table`, selects the kind.
 
-    The implementation is a module with a function `open_stream`, and `write_batch` unless it cannot write batches.
+    `implementation` is a module with a function `open_stream`, which returns Spark's writer for a stream. If the batch
+    writer can write the sink, the module also has a function `write_batch`.
     """
 
     kind_name: ClassVar[str]
     label: ClassVar[str]  # for messages: "a topic"
-    plural: ClassVar[str]
+    plural: ClassVar[str]  # for messages: "topics"
     implementation: ClassVar[str]
-    native_outputs: ClassVar[tuple[str, ...]] = ()  # output modes of a sink that only Spark itself can write
-    is_located: ClassVar[bool] = False  # the environment gives the location of each name, as in `topics`
+    native_outputs: ClassVar[tuple[str, ...]] = ()  # output modes, if Spark writes the sink without the batch writer
+    is_located: ClassVar[bool] = False  # the environment gives a location for each name, under a key like `topics`

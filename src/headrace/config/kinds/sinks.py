@@ -1,4 +1,4 @@
-"""The registry of sink kinds, and the entry of `writes` that holds one of them."""
+"""The registry of sink kinds, and the model of an entry of `writes`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.config.value_types import Setting
 
 
 class Sink(TableSink, KafkaSink, FolderSink, ConsoleSink, MemorySink):
-    """One output of a step: the keys of exactly one kind of sink, and options of Spark's writer."""
+    """An entry of `writes`: the keys of exactly one kind of sink, and options of Spark's writer."""
 
     options: dict[str, Setting] = {}
 

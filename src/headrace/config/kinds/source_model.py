@@ -8,11 +8,11 @@ from headrace.config.value_types import Model, Setting
 
 
 class SourceModel(Model):
-    """A kind of source; its implementation is a module with a function `open_stream`."""
+    """The keys of one kind of source. `implementation` is a module with a function `open_stream`."""
 
     implementation: ClassVar[str]
     is_replayable: ClassVar[bool] = True  # Spark can read the rows of a batch again after a crash
-    infers_schema: ClassVar[bool] = False  # `infer: true` works
+    infers_schema: ClassVar[bool] = False  # an input may have `infer: true`
 
     options: dict[str, Setting] = {}
 

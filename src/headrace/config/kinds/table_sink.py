@@ -1,4 +1,4 @@
-"""Delta tables, as a sink."""
+"""Delta tables as a sink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.config.value_types import Name, TupleOf
 
 
 class TableSink(SinkModel):
-    """A Delta table, and how rows enter it."""
+    """A Delta table, and how batches are written to it."""
 
     kind_name: ClassVar[str] = "table"
     label: ClassVar[str] = "a table"

@@ -1,6 +1,6 @@
 """The configuration as frozen values. These classes define the keys and types of a bundle's YAML files.
 
-Reading files, locating keys and writing messages is left to the loader.
+They do not read files, locate keys or write messages: `config.load` does.
 """
 
 from headrace.config.kinds.expectation import Rule

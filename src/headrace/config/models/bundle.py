@@ -30,15 +30,16 @@ class Bundle(Model):
     def directory(self) -> Path:
         """The directory for events and logs of runs.
 
-        It is in the bundle, unless the bundle is part of a release: then it is next to the checkpoints or the releases,
-        whichever is on a disk.
+        If the environment has deployed releases, return `.headrace` in the first of these directories that has a local
+        path: checkpoints, releases, temporary files. Otherwise return `.headrace/<environment>` in the bundle.
         """
         engine = self.environment.engine
-        if engine.kind == "databricks" or (engine.kind == "spark" and engine.releases):
-            candidates = [self.environment.checkpoints, getattr(engine, "releases", None), tempfile.gettempdir()]
-            local_paths = (local_path(candidate) for candidate in candidates if candidate)
-            return next(Path(path) / ".headrace" for path in local_paths if path)
-        return Path(self.root) / ".headrace" / self.environment.name
+        has_releases = engine.kind == "databricks" or (engine.kind == "spark" and bool(engine.releases))
+        if not has_releases:
+            return Path(self.root) / ".headrace" / self.environment.name
+        candidates = [self.environment.checkpoints, getattr(engine, "releases", None), tempfile.gettempdir()]
+        local_paths = (local_path(candidate) for candidate in candidates if candidate)
+        return next(Path(path) / ".headrace" for path in local_paths if path)
 
     def where(self, pipeline: str, *path: str | int) -> str:
         """Return file:line of a key in a pipeline's file."""
@@ -50,7 +51,7 @@ class Bundle(Model):
         return self.locations.get(file, KeyLocations(file))
 
     def located_steps(self) -> Iterator[tuple[KeyLocations, Step]]:
-        """Yield the steps of all pipelines, each with the locations of its file."""
+        """Yield the steps of all pipelines, each with the locations of the keys in its file."""
         for pipeline in self.pipelines.values():
             for step in pipeline.steps.values():
                 yield self.locations_of(pipeline.name), step

@@ -67,7 +67,7 @@ class Topic(Model):
 
 
 class RequiredValue(Model):
-    """A value without a default: each run has to give it with --value name=…"""
+    """A value without a default. Each run must set it with --value name=…"""
 
     required: Literal[True]
 
@@ -86,7 +86,7 @@ class Environment(Model):
     checkpoints: str
     trigger: Trigger = "available_now"
     triggers: dict[Name, Trigger] = {}
-    stop_grace: Duration = "5 minutes"  # a stopping run is ended when no task has finished for so long
+    stop_grace: Duration = "5 minutes"  # a run that is stopping ends at once if no Spark task finishes for this time
     sources: dict[Name, Source] = {}
     topics: dict[Name, Topic] = {}
     folders: dict[Name, str] = {}
@@ -94,5 +94,5 @@ class Environment(Model):
     settings: dict[str, Setting] = {}
 
     def trigger_of(self, step: str) -> Trigger:
-        """Return the step's own trigger, or else the environment's."""
+        """Return the trigger of a step; the environment's trigger unless `triggers` names the step."""
         return self.triggers.get(step, self.trigger)

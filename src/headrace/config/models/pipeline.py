@@ -14,7 +14,7 @@ Layer = Literal["bronze", "silver", "gold"]
 
 
 class Watermark(Model):
-    """The event-time column, and how late its rows may be."""
+    """The event-time column, and how late a row may be."""
 
     column: str
     delay: Duration
@@ -30,13 +30,13 @@ class Read(Model):
     static: bool = False
     changes: bool = False
     watermark: Watermark | None = None
-    max_future: Duration = "5 minutes"
+    max_future: Duration = "5 minutes"  # a row is bad if its event time is further in the future
     expect: TupleOf[Rule] = ()
     options: dict[str, Setting] = {}
 
     @property
     def schema_path(self) -> str | None:
-        """The schema's import path, or None if it is a list of columns and types."""
+        """The import path of the schema; None if there is no schema, or if it is a list of columns and types."""
         return self.schema_ if self.schema_ and IMPORT_PATH.match(self.schema_) else None
 
 
@@ -68,9 +68,9 @@ class Step(Model):
 
     @property
     def copies_changes(self) -> bool:
-        """Whether the step applies the changes of a table, row by row, to a copy of it."""
-        changes = any(read.changes for read in self.reads.values())
-        return changes and self.output == "append" and any(sink.mode == "upsert" for sink in self.writes)
+        """Whether the step keeps a copy of a table: it reads a table's changes and upserts them into another table."""
+        reads_changes = any(read.changes for read in self.reads.values())
+        return reads_changes and self.output == "append" and any(sink.mode == "upsert" for sink in self.writes)
 
     def rewrites(self, sink: Sink) -> bool:
         """Return whether the step changes existing rows of the sink's table, rather than only appending rows."""
