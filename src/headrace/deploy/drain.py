@@ -77,15 +77,15 @@ def delete_job(
     report(f"job {key}: deleted")
 
 
-def wait_for_run(job_id: int, release: str, known_runs: Collection[int], target: DeployTarget, timeout: float) -> str:
-    """Wait for a run of the job that is not in `known_runs`.
+def wait_for_run(job_id: int, release: str, earlier_runs: Collection[int], target: DeployTarget, timeout: float) -> str:
+    """Wait for a run of the job that is not in `earlier_runs`.
 
     Return "" if such a run has succeeded, or is running with this release at two polls in a row. Otherwise return the
     reason: the run has failed, or none was running within `timeout` seconds.
     """
     running_before: set[int] = set()
     for _ in polls(timeout):
-        runs = [run for run in target.remote.list_runs(job_id) if run.id not in known_runs]
+        runs = [run for run in target.remote.list_runs(job_id) if run.id not in earlier_runs]
         failed = next((run for run in runs if not run.is_active and run.result != "SUCCESS"), None)
         if failed is not None:
             return f"run {failed.id} ended: {failed.message or failed.result or failed.phase}"

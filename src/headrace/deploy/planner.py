@@ -35,10 +35,10 @@ def plan(release: Release, target: DeployTarget, state: State) -> Plan:
 
 
 def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: DeployTarget) -> DesiredJob:
-    """Return the job with a `run_as` if the deployed job has one and the desired job does not.
+    """Return the desired job, with a `run_as` added if only the deployed job has one.
 
-    The platform would keep the old `run_as` of a job that is sent without one. An old user is kept; an old service
-    principal is replaced by the deploying user.
+    The platform would keep the old `run_as` of a job that is sent without one. The added `run_as` is the old user, or
+    the deploying user if the old one is a service principal.
     """
     deployed_run_as = deployed.body.get("run_as") if deployed else None
     if not deployed_run_as or "run_as" in desired.body:
@@ -59,7 +59,8 @@ def find_jobs(target: DeployTarget, state: State, desired: dict[str, DesiredJob]
             _require_same_environment(job, target)
             jobs[key] = job
     names = {key: {str(job.body["name"])} for key, job in (desired or {}).items()}
-    for key, name in state.intent.creates.items() if state.intent else ():
+    creates = state.intent.creates if state.intent else {}
+    for key, name in creates.items():
         names.setdefault(key, set()).add(name)
     for key, possible_names in names.items():
         job = _find_by_tag(key, possible_names, target) if key not in jobs else None

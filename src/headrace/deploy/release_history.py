@@ -42,7 +42,7 @@ def _previous_release(state: State) -> list[str]:
     has_failed = last is not None and last.outcome != "done" and last.command != "rollback"
     if state.release and (state.intent is not None or has_failed):
         return [state.release]
-    stack: list[str] = []  # the current release last, the release that a rollback would return to before it
+    stack: list[str] = []  # ends with the current release; a rollback returns to the release before it
     for entry in state.history:
         is_repetition = entry.release in stack[-1:]
         if entry.outcome != "done" or is_repetition:

@@ -38,7 +38,7 @@ class WorkspaceApi:
         self.retry_timeout = RETRY_TIMEOUT_S
         self._client, self.host = _client(host, profile, RETRY_TIMEOUT_S)
         # For calls that must not be repeated: a timeout of 1 s prevents retries, because the SDK waits longer than that
-        # before the first one (SDK 0.156).
+        # before the first retry (SDK 0.156).
         self._client_once, _ = _client(host, profile, 1)
 
     def call(

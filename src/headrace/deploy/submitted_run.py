@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 SUBMISSION, RESULT, LOG = "order.json", "result.json", "log.txt"  # files in the directory of the run
-ALIVE = "alive"  # a file with the process id of this script, which keeps it locked
+ALIVE = "alive"  # a file that this script keeps locked; it contains the process id of the script
 START_TIMEOUT_S = 30.0  # a run that has not locked ALIVE after this time has died
 POLL_INTERVAL_S = 0.1
 # What a task's process executes: it calls the entry point of a package, with the remaining arguments.
