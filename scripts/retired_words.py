@@ -1,6 +1,6 @@
 """Find words that Headrace's texts and names do not use: scripts/retired_words.py [PATH…].
 
-They are words that readers had to guess. Identifiers are read word by word: `is_told` is found.
+Readers had to guess what these words mean. Identifiers are split into words, so that `is_told` is found.
 """
 
 from __future__ import annotations
@@ -19,29 +19,35 @@ RETIRED = re.compile(
     re.IGNORECASE,
 )
 
-EXEMPT = "# stored key"  # ends a line with a key of a file on disk, which has to stay
+EXEMPT = "# stored key"  # the end of a line with a key of a file format, which cannot be renamed
 
 
 def find(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line number and the text of each retired word."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ")
-    for number, line in enumerate(words.splitlines(), 1):
+    split_text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ")
+    for number, line in enumerate(split_text.splitlines(), 1):
         if line.endswith(EXEMPT):
             continue
         for match in RETIRED.finditer(line):
             yield number, match[0]
 
 
+def text_files(path: Path) -> list[Path]:
+    """Return the files to check in a directory, or the file itself."""
+    candidates = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [file for file in candidates if file.suffix in SUFFIXES and file.exists()]
+
+
 def main(arguments: list[str]) -> int:
+    """Check the files and directories in `arguments`, by default all in PATHS, and return the exit code."""
     count = 0
-    for start in [Path(argument) for argument in arguments] or [ROOT / path for path in PATHS]:
-        files = sorted(start.rglob("*")) if start.is_dir() else [start] if start.exists() else []
-        for file in (file for file in files if file.suffix in SUFFIXES):
+    for path in [Path(argument) for argument in arguments] or [ROOT / name for name in PATHS]:
+        for file in text_files(path):
             for number, word in find(file.read_text(encoding="utf-8")):
                 print(f"{file}:{number}: {word}")
                 count += 1
     if count:
-        print(f"Error: {count} retired words\n  fix: say it in the words of Spark's and Python's documentation")
+        print(f"Error: {count} retired words\n  fix: use the terms of Spark's and Python's documentation")
     return 1 if count else 0
 
 

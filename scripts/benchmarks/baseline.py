@@ -1,6 +1,6 @@
 """The orders pipeline without Headrace: only PySpark and Delta, with tuned or default settings.
 
-It upserts the customers and runs three queries. Bronze filters out bad rows; all sinks are Delta's own.
+It upserts the customers and runs three queries. Bronze filters bad rows out; all sinks are Delta's own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 ORDER = """order_id STRING, customer_id STRING, ordered_at TIMESTAMP, quantity INT,
     unit_price DECIMAL(10,2), amount DECIMAL(10,2)"""
 CUSTOMER = "customer_id STRING, name STRING, country STRING, segment STRING, updated_at TIMESTAMP"
-GOOD = """_corrupt_record IS NULL AND order_id IS NOT NULL AND customer_id IS NOT NULL AND quantity BETWEEN 1 AND 1000
-    AND ordered_at <= current_timestamp() + INTERVAL 5 MINUTES"""
+GOOD_ORDER = """_corrupt_record IS NULL AND order_id IS NOT NULL AND customer_id IS NOT NULL
+    AND quantity BETWEEN 1 AND 1000 AND ordered_at <= current_timestamp() + INTERVAL 5 MINUTES"""
 
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -43,6 +43,7 @@ TUNED = {
 
 
 def open_session(arguments: argparse.Namespace) -> SparkSession:
+    """Return a session with the settings that the command line selects."""
     settings = {
         "spark.master": f"local[{arguments.cores}]",
         "spark.driver.memory": arguments.memory,
@@ -66,22 +67,24 @@ def open_session(arguments: argparse.Namespace) -> SparkSession:
 
 
 def good_orders(spark: SparkSession, directory: Path, files_per_trigger: int) -> DataFrame:
+    """Return a stream of the orders in a directory, without bad rows."""
     reader = spark.readStream.schema(f"{ORDER}, _corrupt_record STRING").option("maxFilesPerTrigger", files_per_trigger)
-    return reader.json(str(directory)).where(GOOD).drop("_corrupt_record")
+    return reader.json(str(directory)).where(GOOD_ORDER).drop("_corrupt_record")
 
 
 def deduplicated(orders: DataFrame) -> DataFrame:
+    """Return the orders without duplicates, with a watermark."""
     return orders.withWatermark("ordered_at", "10 minutes").dropDuplicatesWithinWatermark(["order_id"])
 
 
 class Pipeline:
-    """The queries, reading from one directory and writing to another."""
+    """The queries of the pipeline, which read from the directory `data` and write to the directory `into`."""
 
     def __init__(self, spark: SparkSession, data: Path, into: Path, files_per_trigger: int) -> None:
         self.spark, self.data, self.into, self.files_per_trigger = spark, data, into, files_per_trigger
 
     def customers(self) -> None:
-        """Upsert the newest row of each customer."""
+        """Upsert the newest row of each customer, over all available data."""
         spark, table = self.spark, self.table("customers")
         rows = spark.readStream.schema(CUSTOMER).option("header", True).csv(str(self.data / "customers"))
         DeltaTable.createIfNotExists(spark).location(table).addColumns(rows.schema).execute()
@@ -120,8 +123,9 @@ class Pipeline:
         return revenue.select("window.start", "window.end", "country", "orders", "revenue")
 
     def start(self, step: str, *, follow: bool) -> StreamingQuery:
+        """Start the query of a step: over all available data, or continuously if `follow`."""
         frame: DataFrame = getattr(self, step)()
-        if follow:  # the query that reads the table starts at the same time
+        if follow:  # the next query, which reads this table, starts before this query has written a batch
             DeltaTable.createIfNotExists(self.spark).location(self.table(step)).addColumns(frame.schema).execute()
         writer = frame.writeStream.format("delta").queryName(step)
         writer = writer.option("checkpointLocation", str(self.into / "checkpoints" / step))
@@ -129,6 +133,7 @@ class Pipeline:
         return writer.start(self.table(step))
 
     def table(self, step: str) -> str:
+        """Return the path of a step's table."""
         return str(self.into / "tables" / step)
 
 
@@ -136,14 +141,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("into", type=Path)
-    parser.add_argument("--settings", choices=["tuned", "stock"], default="tuned")
+    parser.add_argument("--settings", choices=["tuned", "stock"], default="tuned", help="stock: Spark's own defaults")
     parser.add_argument("--only", help="run only this query, without the customers")
     parser.add_argument("--follow", action="store_true", help="run the queries continuously and concurrently")
     parser.add_argument("--progress", type=Path, help="write the duration of each batch to a JSON file")
     parser.add_argument("--files-per-trigger", type=int, default=5)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--memory", default="2g")
-    parser.add_argument("--jars", required=True, help="class path of Delta")
+    parser.add_argument("--jars", required=True, help="class path with the jars of Delta")
     parser.add_argument("--java-options", default="")
     parser.add_argument("--setting", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()

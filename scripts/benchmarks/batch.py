@@ -1,4 +1,4 @@
-"""Measure small batches through one step to Delta, in a warm JVM: Headrace and the baseline with default settings."""
+"""Measure small batches of one step that writes to Delta, in a warm JVM: Headrace and the stock baseline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sandbox import Command, Sandbox
 from headrace.runtime.events import read_events
 from headrace_shop.arrivals import CLEAN
 
-ROWS = 100
+ROWS_PER_BATCH = 100
 PIPELINE = """\
 steps:
   landed_orders:
@@ -47,24 +47,26 @@ BUNDLE = {
     "conf/local.yml": ENVIRONMENT,
     "databricks.yml": "bundle: {name: bench}\n",
 }
-# Warm-up and measured batches. With default settings deduplication has 200 partitions, which is slow.
+# Step -> number of warm-up and of measured batches. Deduplication has fewer, because it is slow with stock settings
+# (200 partitions).
 BATCHES = {"landed_orders": (20, 20), "bronze_orders": (10, 10)}
+TRIAL_BATCHES = (3, 5)
 
 
 def measure(sandbox: Sandbox) -> Section:
-    """Measure the stock baseline between two runs of Headrace. Batch durations are those that Spark reports."""
+    """Measure the stock baseline between two runs of Headrace. The durations are Spark's own, from its progress."""
     sandbox.warm_up()
     figures: list[Figure] = []
     notes: list[str] = []
     raw: dict[str, dict[str, list[int]]] = {}
     for step, (warm_up, measured) in BATCHES.items():
-        warm_up, measured = (3, 5) if sandbox.is_trial else (warm_up, measured)
-        data = sandbox.sample(
-            f"batch-{warm_up}-{measured}", ROWS * (warm_up + measured), files=warm_up + measured, mix=CLEAN
-        )
+        if sandbox.is_trial:
+            warm_up, measured = TRIAL_BATCHES
+        files = warm_up + measured  # one for each batch
+        data = sandbox.sample(f"batch-{warm_up}-{measured}", ROWS_PER_BATCH * files, files=files, mix=CLEAN)
         durations: dict[str, list[int]] = {"headrace": [], "stock": []}
         for name in ("headrace", "stock", "headrace"):
-            print_progress(f"batch: {name}, {step}, {warm_up} + {measured} batches of {ROWS} rows …")
+            print_progress(f"batch: {name}, {step}, {warm_up} + {measured} batches of {ROWS_PER_BATCH} rows …")
             durations[name] += _durations(sandbox, name, step, data)[warm_up : warm_up + measured]
         medians = {name: median(values) for name, values in durations.items()}
         bound = ("at least", 6) if step == "landed_orders" else (None, 0)
@@ -73,10 +75,13 @@ def measure(sandbox: Sandbox) -> Section:
         )
         notes.append(f"{step}: headrace {medians['headrace']:.0f} ms, stock baseline {medians['stock']:.0f} ms")
         raw[step] = durations
-    return Section(f"batch: {ROWS} rows through one step to Delta, in a warm JVM", figures, notes, {"ms": raw})
+    return Section(
+        f"batch: {ROWS_PER_BATCH} rows through one step to Delta, in a warm JVM", figures, notes, {"ms": raw}
+    )
 
 
 def _durations(sandbox: Sandbox, name: str, step: str, data: Path) -> list[int]:
+    """Run the step and return the duration of each batch in milliseconds."""
     if name == "headrace":
         command = sandbox.headrace(sandbox.bundle("batch", data, BUNDLE), "small", "--step", step)
         sandbox.run(command)
@@ -86,11 +91,13 @@ def _durations(sandbox: Sandbox, name: str, step: str, data: Path) -> list[int]:
         options = ("--only", step, "--files-per-trigger", "1", "--progress", str(progress))
         command = sandbox.baseline(data, *options, settings="stock")
         sandbox.run(command)
-        durations = [batch["milliseconds"] for batch in json.loads(progress.read_text()) if batch["rows"] == ROWS]
+        durations = [
+            batch["milliseconds"] for batch in json.loads(progress.read_text()) if batch["rows"] == ROWS_PER_BATCH
+        ]
     shutil.rmtree(command.directory)
     return durations
 
 
 def _headrace_durations(command: Command) -> list[int]:
     events = read_events(command.directory / ".headrace" / "local", "small")
-    return [event.milliseconds for event in events if event.what == "batch" and event.rows == ROWS]
+    return [event.milliseconds for event in events if event.what == "batch" and event.rows == ROWS_PER_BATCH]

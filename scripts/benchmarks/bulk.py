@@ -1,4 +1,4 @@
-"""Measure a million orders through bronze, silver and gold: Headrace, and the baseline, tuned and with defaults."""
+"""Measure a million orders through bronze, silver and gold: Headrace, the tuned baseline and the stock baseline."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def measure(sandbox: Sandbox) -> Section:
         table_rows[name] = {table: command.rows(table) for table in ("bronze_orders", "silver_orders", "gold_revenue")}
         shutil.rmtree(command.directory)
 
-    rates = {name: rows / median([cost.wall for cost in runs]) for name, runs in costs.items()}
+    rates = {name: rows / median([cost.wall_s for cost in runs]) for name, runs in costs.items()}
     rates_without_start = {
-        name: rows / median([cost.wall - cost.started for cost in runs]) for name, runs in costs.items()
+        name: rows / median([cost.wall_s - cost.session_ready_s for cost in runs]) for name, runs in costs.items()
     }
-    max_memory = _megabytes(sandbox.engine_memory) + MEMORY_MARGIN_MB
+    memory_limit_mb = _megabytes(sandbox.engine_memory) + MEMORY_MARGIN_MB
+    peak_mb = {name: max(cost.memory_mb for cost in runs) for name, runs in costs.items()}
     return Section(
         f"bulk: {rows:,} JSON orders through bronze, silver and gold into Delta",
         [
@@ -50,8 +51,8 @@ def measure(sandbox: Sandbox) -> Section:
                 )
                 for name in ("tuned", "stock")
             ),
-            Figure("headrace, peak resident MB", max(cost.memory for cost in costs["headrace"]), "at most", max_memory),
-            Figure("tuned baseline, peak resident MB", max(cost.memory for cost in costs["tuned"])),
+            Figure("headrace, peak resident MB", peak_mb["headrace"], "at most", memory_limit_mb),
+            Figure("tuned baseline, peak resident MB", peak_mb["tuned"]),
             *(
                 Figure(f"rows of {table}, headrace / tuned baseline", table_rows["headrace"][table] / max(1, count))
                 for table, count in table_rows["tuned"].items()
@@ -59,8 +60,8 @@ def measure(sandbox: Sandbox) -> Section:
         ],
         [
             f"{name:<9} {rates[name]:>8,.0f} rows/s, {rates_without_start[name]:>8,.0f} without start, "
-            f"{median([cost.wall for cost in runs]):.1f} s, {median([cost.cpu for cost in runs]):.1f} CPU s, "
-            f"others {median([cost.others for cost in runs]):.2f} cores"
+            f"{median([cost.wall_s for cost in runs]):.1f} s, {median([cost.cpu_s for cost in runs]):.1f} CPU s, "
+            f"other processes {median([cost.other_cores for cost in runs]):.2f} cores"
             for name, runs in costs.items()
         ],
         {"costs": {name: [asdict(cost) for cost in runs] for name, runs in costs.items()}, "rows": table_rows},
@@ -68,4 +69,5 @@ def measure(sandbox: Sandbox) -> Section:
 
 
 def _megabytes(memory: str) -> int:
+    """Return a Spark memory size, such as 2g or 512m, in megabytes."""
     return int(memory[:-1]) * (1024 if memory.endswith("g") else 1)

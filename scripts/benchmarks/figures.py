@@ -1,4 +1,4 @@
-"""Results of a section: figures with their targets, as text and JSON."""
+"""The results of a section: figures with their targets, rendered as text or JSON."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Figure:
 
     name: str
     value: float
-    bound: Literal["at least", "at most"] | None = None
+    bound: Literal["at least", "at most"] | None = None  # None if there is no target
     target: float = 0.0
 
     @property
     def is_met(self) -> bool | None:
-        """Return whether the target is met; None if there is none."""
+        """Whether the target is met; None if there is no target."""
         if self.bound is None:
             return None
         return self.value >= self.target if self.bound == "at least" else self.value <= self.target
@@ -26,8 +26,8 @@ class Figure:
         """Return the figure as one line of text."""
         if self.bound is None:
             return f"     {self.name:<66} {self.value:>9.2f}"
-        verdict = "ok  " if self.is_met else "MISS"
-        return f"{verdict} {self.name:<66} {self.value:>9.2f}  {self.bound} {self.target:g}"
+        mark = "ok  " if self.is_met else "MISS"
+        return f"{mark} {self.name:<66} {self.value:>9.2f}  {self.bound} {self.target:g}"
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Section:
 
     title: str
     figures: list[Figure]
-    notes: list[str] = field(default_factory=list)
-    raw: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # lines of text above the figures
+    raw: dict[str, Any] = field(default_factory=dict)  # the measurements, as values for JSON
 
     def text(self) -> str:
         """Return the section as text."""
@@ -51,5 +51,5 @@ class Section:
 
 
 def quantile(values: list[float], share: float) -> float:
-    """Return the value that is greater than this share of the values."""
+    """Return the smallest value that is greater than or equal to a share of the values; 0.95 is the 95th percentile."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]

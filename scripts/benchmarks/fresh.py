@@ -1,4 +1,4 @@
-"""Measure the age of rows when they arrive in silver and in gold's state: Headrace and three concurrent queries."""
+"""Measure the age of rows on arrival in silver and in gold's state: Headrace and the baseline, both continuous."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ ROCKSDB = {  # the usual choice for a large state
 }
 AUTO_COMPACT = {"spark.databricks.delta.autoCompact.enabled": "true"}
 PROGRESS_INTERVAL_S = 300.0
-WARM_UP_S = 60.0  # between the start of the feed and of the window
-TIMEOUT_S = 900.0
+WARM_UP_S = 60.0  # between the start of the feed and the start of the window
+TRIAL_WARM_UP_S = 10.0
+TIMEOUT_S = 900.0  # for the arrival of one file
 
 
 @dataclass(frozen=True)
 class Window:
-    """The measurements of one window: the age of each file in silver and gold, in order, and cores used."""
+    """The measurements of one window."""
 
-    silver: list[float]
-    gold: list[float]
-    cores: float
-    others: float
+    silver: list[float]  # for each file in order: its age in seconds when it arrived in silver
+    gold: list[float]  # likewise, in gold's state
+    cores: float  # average number of cores that the pipeline used
+    other_cores: float  # average number of cores that other processes used
 
     def trend(self) -> str:
-        """Return the median ages in the first and last third of the window as text."""
+        """Return the median ages in silver and gold, in the first and in the last third of the window, as text."""
         third = max(1, len(self.silver) // 3)
         return (
             f"first third {median(self.silver[:third]):.1f} and {median(self.gold[:third]):.1f} s, "
@@ -48,27 +49,27 @@ class Window:
 
 
 def measure(sandbox: Sandbox) -> Section:
-    """Measure one window per letter of the order. Each has a new session, so that all sessions are equally old."""
+    """Measure one window for each letter of `order`, each with a new session, so that all sessions are equally old."""
     sandbox.warm_up()
-    warm_up = WARM_UP_S if not sandbox.is_trial else 10.0
-    lengths = list(islice(chain(sandbox.minutes, repeat(sandbox.minutes[-1])), len(sandbox.order)))
-    files = int(warm_up + 60 * max(lengths) + TIMEOUT_S)
-    data = FeedData.make(sandbox.home / "samples" / "feed", files=files, state=sandbox.state)
+    warm_up_s = TRIAL_WARM_UP_S if sandbox.is_trial else WARM_UP_S
+    lengths = list(islice(chain(sandbox.minutes, repeat(sandbox.minutes[-1])), len(sandbox.order)))  # in minutes
+    files = int(warm_up_s + 60 * max(lengths) + TIMEOUT_S)  # one file per second
+    data = FeedData.make(sandbox.home / "samples" / "feed", files=files, state_keys=sandbox.state_keys)
     windows: dict[str, list[Window]] = {name: [] for name in NAMES.values()}
     for number, (letter, minutes) in enumerate(zip(sandbox.order, lengths, strict=True), 1):
         name = NAMES[letter]
         process_cost.print_progress(f"fresh: {name}, window {number} of {len(sandbox.order)}, {minutes:g} minutes …")
-        window = _measure_window(sandbox, name, data, warm_up, 60 * minutes)
+        window = _measure_window(sandbox, name, data, warm_up_s=warm_up_s, window_s=60 * minutes)
         windows[name].append(window)
         process_cost.print_progress(
             f"  {name}: in silver after {median(window.silver):.2f} s, in gold after {median(window.gold):.2f} s; "
-            f"{window.trend()}; {window.cores:.2f} cores, others {window.others:.2f}"
+            f"{window.trend()}; {window.cores:.2f} cores, other processes {window.other_cores:.2f}"
         )
     silver = {name: [age for window in runs for age in window.silver] for name, runs in windows.items()}
     gold = {name: [age for window in runs for age in window.gold] for name, runs in windows.items()}
     ratios = [median(ages["headrace"]) / median(ages["baseline"]) for ages in (silver, gold)]
     cores = {name: median([window.cores for window in runs]) for name, runs in windows.items()}
-    state = f", {sandbox.state:,} keys in bronze's state, in RocksDB" if sandbox.state else ""
+    state = f", {sandbox.state_keys:,} keys in bronze's state, in RocksDB" if sandbox.state_keys else ""
     window_lengths = ", ".join(f"{minutes:g}" for minutes in dict.fromkeys(lengths))
     return Section(
         f"fresh: three steps at 100 rows a second, windows of {window_lengths} minutes{state}",
@@ -89,7 +90,8 @@ def measure(sandbox: Sandbox) -> Section:
     )
 
 
-def _measure_window(sandbox: Sandbox, name: str, feed_data: FeedData, warm_up: float, seconds: float) -> Window:
+def _measure_window(sandbox: Sandbox, name: str, feed_data: FeedData, *, warm_up_s: float, window_s: float) -> Window:
+    """Run one contender with a new feed, and measure the files that are published after the warm-up."""
     data = sandbox.new_directory("data")
     feed = feed_data.prepare(data)
     command = _command(sandbox, name, data)
@@ -118,17 +120,18 @@ def _measure_window(sandbox: Sandbox, name: str, feed_data: FeedData, warm_up: f
         wait_for(0)
         feed.start()
         stack.callback(feed.stop)
-        time.sleep(warm_up)
+        time.sleep(warm_up_s)
         first, started_at = len(feed.published), time.monotonic()
-        cpu, busy = _cpu(process.pid), process_cost.busy_seconds()
-        while (remaining := started_at + seconds - time.monotonic()) > 0:
-            since = len(feed.published)
-            time.sleep(min(remaining, PROGRESS_INTERVAL_S))
-            new_files = [file for file in list(arrivals.in_silver) if file >= since]
+        cpu_before_s, busy_before_s = _cpu_seconds(process.pid), process_cost.busy_seconds()
+        while (remaining_s := started_at + window_s - time.monotonic()) > 0:
+            first_new = len(feed.published)
+            time.sleep(min(remaining_s, PROGRESS_INTERVAL_S))
+            new_files = [file for file in list(arrivals.in_silver) if file >= first_new]
             ages = [arrivals.in_silver[file] - feed.published[file] for file in new_files]
             process_cost.print_progress(f"  {len(ages)} more files, in silver after {median(ages or [0.0]):.2f} s")
-        last, duration = len(feed.published) - 1, time.monotonic() - started_at
-        cpu, busy = _cpu(process.pid) - cpu, process_cost.busy_seconds() - busy
+        last, duration_s = len(feed.published) - 1, time.monotonic() - started_at
+        cpu_s = _cpu_seconds(process.pid) - cpu_before_s
+        other_cpu_s = max(0.0, process_cost.busy_seconds() - busy_before_s - cpu_s)
         wait_for(last)
         feed.stop()
     files = range(first, last + 1)
@@ -136,18 +139,21 @@ def _measure_window(sandbox: Sandbox, name: str, feed_data: FeedData, warm_up: f
     gold = [arrivals.in_gold[file] - feed.published[file] for file in files]
     shutil.rmtree(command.directory)
     shutil.rmtree(data)
-    return Window(silver, gold, cpu / duration, max(0.0, busy - cpu) / duration)
+    return Window(silver, gold, cpu_s / duration_s, other_cpu_s / duration_s)
 
 
 def _command(sandbox: Sandbox, name: str, data: Path) -> Command:
-    spark_settings = ROCKSDB if sandbox.state else {}
+    """Return the command that runs a contender continuously."""
+    spark_settings = ROCKSDB if sandbox.state_keys else {}
     if name == "headrace":
         return sandbox.headrace(sandbox.bundle("fresh", data, settings=spark_settings), "orders", "--follow")
-    # The same garbage collector and compaction as Headrace, so that only the scheduling of batches differs.
+    # The baseline gets the same garbage collector and compaction as Headrace, so that only the scheduling of batches
+    # differs.
     spark_settings = {**spark_settings, **AUTO_COMPACT}
     settings = [f"--setting={key}={value}" for key, value in spark_settings.items()]
     return sandbox.baseline(data, "--follow", "--java-options=-XX:+UseParallelGC", *settings)
 
 
-def _cpu(pid: int) -> float:
-    return sum(process.cpu for process in process_cost.descendants(pid))
+def _cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds of a process and its descendants."""
+    return sum(process.cpu_s for process in process_cost.descendants(pid))

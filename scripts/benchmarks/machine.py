@@ -1,4 +1,4 @@
-"""Describe the machine that the figures are measured on."""
+"""Describe the machine on which the figures are measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def facts() -> dict[str, str | int | float]:
-    """Return the machine's size and load, and the versions of the software."""
+    """Return the size and load of the machine, the versions of the software, and the commit."""
     memory = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     return {
@@ -41,6 +41,7 @@ def line(facts: dict[str, str | int | float]) -> str:
 
 
 def _commit() -> str:
+    """Return the checked-out commit, marked as dirty if there are uncommitted changes."""
     command = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--abbrev=10"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return result.stdout.strip() or "no commit"

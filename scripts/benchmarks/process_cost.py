@@ -1,4 +1,4 @@
-"""Measure what a command costs, including its child processes: wall time, CPU time and memory."""
+"""Measure the cost of a command and its child processes: wall time, CPU time and memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-PR_SET_CHILD_SUBREAPER = 36
-TICK = os.sysconf("SC_CLK_TCK")
+PR_SET_CHILD_SUBREAPER = 36  # option of prctl(2)
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")  # the unit of CPU time in /proc
+POLL_INTERVAL_S = 0.05
+POLLS_PER_MEMORY_READING = 10
 JVM_EXIT_TIMEOUT_S = 30.0  # how long a JVM may outlive its Python process
 
 
@@ -24,11 +26,11 @@ JVM_EXIT_TIMEOUT_S = 30.0  # how long a JVM may outlive its Python process
 class Cost:
     """The cost of one run."""
 
-    wall: float  # seconds from start to exit
-    started: float  # seconds until the session was ready
-    cpu: float  # CPU seconds of all processes
-    memory: float  # MB: the sum of the peaks of concurrent processes
-    others: float  # cores that other processes used during the run
+    wall_s: float  # from start to exit
+    session_ready_s: float  # from start until the session was ready
+    cpu_s: float  # of all processes of the command
+    memory_mb: float  # the largest sum of the peaks of the processes that existed at the same time
+    other_cores: float  # average number of cores that other processes used during the run
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,17 @@ class Process:
     """One entry of the process table."""
 
     pid: int
-    parent: int
-    cpu: float  # seconds, including children that have ended
+    parent_pid: int
+    cpu_s: float  # including children that have ended
 
 
 def print_progress(line: str) -> None:
-    """Print a line with the time to stderr."""
+    """Print the time and a line to stderr."""
     print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of its descendants' orphans, so that it can wait for all of them."""
+    """Make this process the new parent of descendants whose parent ends, so that it can wait for all of them."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
@@ -56,7 +58,10 @@ def adopt_orphans() -> None:
 def running(
     command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path | None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the command, with its output in the log or on stderr. Kill all of its processes at the end."""
+    """Start the command and yield its process. Kill the process and its descendants at the end.
+
+    The output is appended to `log`, or printed to stderr if `log` is None.
+    """
     with log.open("ab") if log else nullcontext(sys.stderr) as output:
         process = subprocess.Popen(
             command,
@@ -74,9 +79,10 @@ def running(
             with suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # includes processes whose parent has ended
+            os.killpg(process.pid, signal.SIGKILL)  # also ends processes whose parent has ended
         _reap(JVM_EXIT_TIMEOUT_S)
-        process.returncode = process.returncode if process.returncode is not None else -signal.SIGKILL
+        if process.returncode is None:  # `_reap` has waited for the process, so Popen cannot
+            process.returncode = -signal.SIGKILL
 
 
 def run(
@@ -87,29 +93,32 @@ def run(
     log: Path | None = None,
     marker: Path | None = None,
 ) -> Cost:
-    """Run the command and return its cost. The session is ready when the path `marker` exists."""
-    busy = busy_seconds()
+    """Run the command and return its cost; exit with an error if the command fails.
+
+    The command's session counts as ready when the path `marker` exists.
+    """
+    busy_before_s = busy_seconds()
     started_at = time.monotonic()
     with running(command, directory=directory, environment=environment, log=log) as process:
         with _monitor(process.pid, marker) as observations:
             _, status, usage = os.wait4(process.pid, 0)
-            wall = time.monotonic() - started_at
+            wall_s = time.monotonic() - started_at
         process.returncode = os.waitstatus_to_exitcode(status)
-        cpu = usage.ru_utime + usage.ru_stime + _reap(JVM_EXIT_TIMEOUT_S)
-        duration = time.monotonic() - started_at
-        others = max(0.0, busy_seconds() - busy - cpu) / duration
+        cpu_s = usage.ru_utime + usage.ru_stime + _reap(JVM_EXIT_TIMEOUT_S)
+        duration_s = time.monotonic() - started_at
+        other_cores = max(0.0, busy_seconds() - busy_before_s - cpu_s) / duration_s
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\nexited with {process.returncode}:\n{_tail(log)}")
-    started = observations.marker_at - started_at if observations.marker_at else 0.0
-    return Cost(wall, started, cpu, observations.memory, others)
+    session_ready_s = observations.marker_at - started_at if observations.marker_at else 0.0
+    return Cost(wall_s, session_ready_s, cpu_s, observations.memory_mb, other_cores)
 
 
 def descendants(root: int) -> list[Process]:
-    """Return the process and all of its descendants."""
+    """Return the process `root`, if it exists, and all of its descendants."""
     table = {process.pid: process for process in _processes()}
     pids = {root} & table.keys()
     while True:
-        children = {pid for pid, process in table.items() if process.parent in pids} - pids
+        children = {pid for pid, process in table.items() if process.parent_pid in pids} - pids
         if not children:
             return [table[pid] for pid in pids]
         pids |= children
@@ -117,43 +126,45 @@ def descendants(root: int) -> list[Process]:
 
 def cpu_of(pid: int) -> float:
     """Return the CPU seconds that one process has used."""
-    return _parse(Path(f"/proc/{pid}/stat").read_text()).cpu
+    return _parse(Path(f"/proc/{pid}/stat").read_text()).cpu_s
 
 
 def busy_seconds() -> float:
-    """Return the CPU seconds that this machine has used since it booted."""
-    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split(maxsplit=9)[1:9])
-    return (user + nice + system + sum(interrupts[:2])) / TICK
+    """Return the CPU seconds that all processes of this machine have used since it booted."""
+    user, nice, system, _, _, irq, softirq, _ = map(int, Path("/proc/stat").read_text().split(maxsplit=9)[1:9])
+    return (user + nice + system + irq + softirq) / TICKS_PER_SECOND
 
 
 def wait_until(condition: Callable[[], bool], *, timeout: float, what: str) -> None:
-    """Wait until the condition is true; exit with an error after `timeout` seconds."""
+    """Wait until the condition is true; exit with an error after `timeout` seconds. `what` is for the error message."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
             raise SystemExit(f"timed out after {timeout:.0f} s waiting for {what}")
-        time.sleep(0.05)
+        time.sleep(POLL_INTERVAL_S)
 
 
 @dataclass
 class _Observations:
-    memory: float = 0.0
-    marker_at: float | None = None
+    memory_mb: float = 0.0
+    marker_at: float | None = None  # time.monotonic() when the marker was first seen
 
 
 @contextmanager
 def _monitor(pid: int, marker: Path | None) -> Iterator[_Observations]:
+    """Observe a process and its descendants in a thread until the end of the block."""
     observations, stopped = _Observations(), threading.Event()
 
     def poll() -> None:
         for poll_number in count():
-            if stopped.wait(0.05):
+            if stopped.wait(POLL_INTERVAL_S):
                 break
             if observations.marker_at is None and marker is not None and marker.exists():
                 observations.marker_at = time.monotonic()
-            if poll_number % 10 == 0:  # rarely: it takes some milliseconds, and the kernel keeps each process's peak
-                memory = sum(_peak(process.pid) for process in descendants(pid))
-                observations.memory = max(observations.memory, memory)
+            # Reading the memory takes some milliseconds. Few readings are enough, because the kernel keeps each peak.
+            if poll_number % POLLS_PER_MEMORY_READING == 0:
+                memory_mb = sum(_peak_mb(process.pid) for process in descendants(pid))
+                observations.memory_mb = max(observations.memory_mb, memory_mb)
 
     thread = threading.Thread(target=poll, daemon=True)
     thread.start()
@@ -164,7 +175,8 @@ def _monitor(pid: int, marker: Path | None) -> Iterator[_Observations]:
         thread.join()
 
 
-def _peak(pid: int) -> float:
+def _peak_mb(pid: int) -> float:
+    """Return the peak of a process's resident memory, or 0 if the process has ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -173,22 +185,23 @@ def _peak(pid: int) -> float:
 
 
 def _reap(timeout: float) -> float:
-    """Wait for all children, including adopted ones, and return their CPU seconds."""
-    cpu, deadline = 0.0, time.monotonic() + timeout
+    """Wait up to `timeout` seconds for all children, including adopted ones, and return their CPU seconds."""
+    cpu_s, deadline = 0.0, time.monotonic() + timeout
     while True:
         try:
             pid, _, usage = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
-            return cpu
+            return cpu_s
         if pid:
-            cpu += usage.ru_utime + usage.ru_stime
+            cpu_s += usage.ru_utime + usage.ru_stime
         elif time.monotonic() > deadline:
-            return cpu
+            return cpu_s
         else:
             time.sleep(0.02)
 
 
 def _processes() -> Iterator[Process]:
+    """Yield all processes of the machine."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with suppress(OSError):
@@ -196,10 +209,13 @@ def _processes() -> Iterator[Process]:
 
 
 def _parse(line: str) -> Process:
+    """Parse the content of /proc/PID/stat."""
     pid = int(line.split(maxsplit=1)[0])
-    fields = line.rpartition(")")[2].split()  # the command's name may contain spaces
-    return Process(pid, int(fields[1]), sum(map(int, fields[11:15])) / TICK)
+    fields = line.rpartition(")")[2].split()  # the fields after the command's name, which may contain spaces
+    cpu_ticks = map(int, fields[11:15])  # user and system time, of the process and of its ended children
+    return Process(pid, int(fields[1]), sum(cpu_ticks) / TICKS_PER_SECOND)
 
 
 def _tail(log: Path | None) -> str:
+    """Return the last lines of the log, or an empty string without a log."""
     return "" if log is None else "\n".join(log.read_text(errors="replace").splitlines()[-25:])

@@ -1,4 +1,4 @@
-"""Measure what expectations cost: CPU time of the JVM, compared with a Delta sink behind a filter for bad rows."""
+"""Measure the cost of expectations: CPU time of the JVM, compared with a plain query that filters bad rows out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BUNDLE = {
     "databricks.yml": "bundle: {name: bench}\n",
 }
 FIVE_PERCENT = Mix(duplicate=0, malformed=0.02, future=0.01, invalid=0.02, late=0, warned=0)
-NAMES = {
+CASES = {  # case in quality_runs.py -> its name in the figures, and the target of the ratio
     "stateful clean": ("stateful, no bad rows", 1.30),
     "stateful bad": ("stateful, 5 % bad rows", None),
     "stateless clean": ("stateless, no bad rows", None),
@@ -55,7 +55,7 @@ NAMES = {
 
 
 def measure(sandbox: Sandbox) -> Section:
-    """Return the median ratios of several rounds in one JVM."""
+    """Run quality_runs.py and return the median ratios of its rounds."""
     rows = sandbox.scaled(400_000, minimum=1_000)
     for name, mix in (("clean", CLEAN), ("bad", FIVE_PERCENT)):
         sandbox.sample(f"quality/{name}", rows, files=21, mix=mix)
@@ -69,7 +69,7 @@ def measure(sandbox: Sandbox) -> Section:
     rounds = json.loads(output.read_text())
 
     figures, notes = [], []
-    for case, (name, target) in NAMES.items():
+    for case, (name, target) in CASES.items():
         ratio = median([cost[f"{case} expectations"] / max(0.01, cost[f"{case} filter"]) for cost in rounds])
         bound = ("at most", target) if target else (None, 0)
         figures.append(Figure(f"expectations / filter, CPU s, {name}", ratio, *bound))

@@ -1,4 +1,4 @@
-"""Run a step with expectations and a plain Delta sink in turn in one JVM, and write the CPU time of each.
+"""Run a step with expectations and a plain query with a filter in turn, in one JVM, and write the CPU time of each.
 
 quality.py starts this script.
 """
@@ -25,12 +25,12 @@ CASES = [("stateful", "clean"), ("stateful", "bad"), ("stateless", "clean"), ("s
 
 
 def run_expectations(spark: SparkSession, root: Path, pipeline: str, inbox: Path, into: Path) -> None:
-    """Run the step of the bundle."""
+    """Run the step of a pipeline of the bundle at `root`, which checks its rows."""
     run_pipeline(spark, root, pipeline, into, sources={"orders": inbox})
 
 
 def run_filter(spark: SparkSession, root: Path, pipeline: str, inbox: Path, into: Path) -> None:
-    """Write the same rows to a plain sink."""
+    """Run a plain query that filters bad rows out and writes the others to Delta."""
     rows = baseline.good_orders(spark, inbox, 5)
     rows = baseline.deduplicated(rows) if pipeline == "stateful" else rows
     writer = rows.writeStream.format("delta").option("checkpointLocation", str(into / "checkpoint"))
@@ -41,7 +41,11 @@ CONTENDERS = {"expectations": run_expectations, "filter": run_filter}
 
 
 def run_round(spark: SparkSession, root: Path, samples: Path, number: int) -> dict[str, Any]:
-    """Return the CPU seconds of each case and contender, without the first batch, which creates the tables."""
+    """Return the CPU seconds of each case and contender.
+
+    Before each measurement, the contender processes one file, which creates the tables. `number` is the number of the
+    round; the order of the contenders alternates from round to round.
+    """
     jvm, java = _pid_of_jvm(), _java(spark)
     cost: dict[str, Any] = {}
     for pipeline, sample in CASES:
@@ -57,9 +61,9 @@ def run_round(spark: SparkSession, root: Path, samples: Path, number: int) -> di
                 os.link(file, inbox / file.name)
             for suffix in ("", " idle"):  # the second run has no new rows
                 java.System.gc()
-                before = cpu_of(jvm)
+                cpu_before_s = cpu_of(jvm)
                 CONTENDERS[name](spark, root, pipeline, inbox, directory / "into")
-                cost[f"{pipeline} {sample} {name}{suffix}"] = cpu_of(jvm) - before
+                cost[f"{pipeline} {sample} {name}{suffix}"] = cpu_of(jvm) - cpu_before_s
             shutil.rmtree(directory)
     return cost
 
@@ -78,8 +82,8 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("samples", type=Path)
     parser.add_argument("output", type=Path, help="the JSON file to write")
-    parser.add_argument("--warm", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=2, help="number of rounds that are not measured")
+    parser.add_argument("--rounds", type=int, default=5, help="number of measured rounds")
     arguments = parser.parse_args()
     rounds = []
     with session.bundle_session(load_bundle(arguments.root), name="quality") as spark:

@@ -1,4 +1,4 @@
-"""Measure a new user's first and second `scripts/run`, in a fresh clone with empty caches. Only on demand."""
+"""Measure the first and the second `scripts/run` of a new user, in a fresh clone with empty caches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def measure(sandbox: Sandbox) -> Section:
     """Measure the wall time of both runs in a clone of the last commit."""
     home, clone = sandbox.new_directory("home"), sandbox.new_directory("clone") / "headrace"
     subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
-    venv = Path(sys.executable).parent
-    path = [directory for directory in os.environ["PATH"].split(os.pathsep) if Path(directory) != venv]
+    venv_programs = Path(sys.executable).parent  # of the environment that runs this benchmark
+    path = [directory for directory in os.environ["PATH"].split(os.pathsep) if Path(directory) != venv_programs]
     excluded = ("VIRTUAL_ENV", "HEADRACE_VENV", "HEADRACE_CACHE", "PYTHONPATH")
     environment = {key: value for key, value in os.environ.items() if key not in excluded}
     environment |= {
@@ -31,7 +31,7 @@ def measure(sandbox: Sandbox) -> Section:
     for name in ("first", "second"):
         process_cost.print_progress(f"setup: the {name} scripts/run in a fresh clone …")
         log = home / f"{name}.txt"
-        seconds[name] = process_cost.run(["scripts/run"], directory=clone, environment=environment, log=log).wall
+        seconds[name] = process_cost.run(["scripts/run"], directory=clone, environment=environment, log=log).wall_s
         process_cost.print_progress(f"  {seconds[name]:.0f} s")
     return Section(
         "setup: scripts/run in a fresh clone",

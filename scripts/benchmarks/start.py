@@ -1,4 +1,4 @@
-"""Measure commands that need no JVM, compared with the start of Python itself."""
+"""Measure commands that start no JVM, compared with `python -c pass`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPETITIONS = 11
 
 
 def measure(sandbox: Sandbox) -> Section:
-    """Measure the commands in turn, repeatedly."""
+    """Run all commands one after the other, several times, and compare their median durations."""
     headrace = str(Path(sys.executable).with_name("headrace"))
     bundle = sandbox.new_directory("start") / "bundle"
     subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(bundle)], check=True)
@@ -39,7 +39,7 @@ def measure(sandbox: Sandbox) -> Section:
             for name, command in commands.items():
                 started_at = time.perf_counter()
                 subprocess.run(command, **options)
-                if repetition:  # not the first one, which reads from disk and compiles
+                if repetition > 0:  # the first repetition is slower: it reads from disk and compiles
                     seconds[name].append(time.perf_counter() - started_at)
     medians = {name: median(values) for name, values in seconds.items()}
     python = medians["python -c pass"]

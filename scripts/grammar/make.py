@@ -18,16 +18,16 @@ Kinds = dict[str, dict[str, str] | list[str]]
 
 
 def generate() -> str:
-    """Return the text of the file: each class as its keys and their kinds, each enumeration as its values.
+    """Return the content of the file: for each class its keys and their kinds, for each enumeration its values.
 
-    A kind is `any`, a scalar such as `string`, a name such as `Task`, `[Task]` for a list or `{string}` for a mapping.
+    A kind is `any`, a scalar such as `string`, a class such as `Task`, `[Task]` for a list or `{string}` for a mapping.
     A trailing `!` marks a required key.
     """
     kinds: Kinds = {}
     classes: dict[str, type] = {}
     kind_of(jobs.JobSettings, kinds, classes)
     kind_of(jobs.JobAccessControlRequest, kinds, classes)
-    # databricks.yml has `permissions`, which JobSettings lacks, and calls their `permission_level` just `level`.
+    # A job in databricks.yml has the key `permissions`, which JobSettings lacks.
     kinds["Permission"] = _permission(kinds.pop("JobAccessControlRequest"))
     job = kinds["JobSettings"]
     assert isinstance(job, dict)
@@ -37,16 +37,20 @@ def generate() -> str:
 
 
 def _permission(request: dict[str, str] | list[str]) -> dict[str, str]:
+    """Return the keys of a permission in databricks.yml, where `permission_level` is called `level` and is required."""
     assert isinstance(request, dict)
-    return {"level" if key == "permission_level" else key: kind for key, kind in request.items()} | {
-        "level": request["permission_level"].rstrip("!") + "!"
-    }
+    level = request["permission_level"].rstrip("!") + "!"
+    renamed = {"level" if key == "permission_level" else key: kind for key, kind in request.items()}
+    return {**renamed, "level": level}
 
 
 def kind_of(hint: object, kinds: Kinds, classes: dict[str, type]) -> str:
-    """Return the kind of a type hint. Add the classes that it refers to, directly or not, to `kinds`."""
+    """Return the kind of a type hint.
+
+    Add the classes that the hint refers to, directly or through other classes, to `kinds` and `classes`, by name.
+    """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
+    if origin in (typing.Union, types.UnionType):  # Optional[...]
         (hint,) = (argument for argument in arguments if argument is not type(None))
         return kind_of(hint, kinds, classes)
     if origin is list:
@@ -61,6 +65,7 @@ def kind_of(hint: object, kinds: Kinds, classes: dict[str, type]) -> str:
 
 
 def _class_kind(cls: type, kinds: Kinds, classes: dict[str, type]) -> str:
+    """Return the name of a class; raise ValueError if another class has the same name."""
     name = cls.__name__
     if classes.setdefault(name, cls) is not cls:
         raise ValueError(f"two classes have the name {name}")
@@ -70,11 +75,11 @@ def _class_kind(cls: type, kinds: Kinds, classes: dict[str, type]) -> str:
         kinds[name] = [member.value for member in cls]
         return name
     keys: dict[str, str] = {}
-    kinds[name] = keys  # added before its keys are: a task may contain a task
+    kinds[name] = keys  # registered before its fields are visited, because a task may contain a task
     hints = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        keys[field.name] = kind_of(hints[field.name], kinds, classes) + ("!" if required else "")
+        is_required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        keys[field.name] = kind_of(hints[field.name], kinds, classes) + ("!" if is_required else "")
     return name
 
 

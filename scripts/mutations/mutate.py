@@ -1,4 +1,4 @@
-"""Apply each mutation of breaks.toml to a copy of the repository, run its tests, and report which one fails."""
+"""Apply each mutation of breaks.toml to a copy of the repository, run its tests, and report the first that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = (
+COPIED = (  # what the tests need
     "src",
     "tests",
     "conf",
@@ -27,21 +27,24 @@ COPIED = (
     "LICENSE",
     "runtime.lock",
 )
-TIMEOUT_S = 600
+TIMEOUT_S = 600  # for each mutation
 
 
 @dataclass(frozen=True)
 class Mutation:
     """A change of one line of a module that must make a test fail."""
 
-    module: str
+    module: str  # path below src/headrace without its suffix, or below src for other packages
     old: str
     new: str
     tests: tuple[str, ...]
 
 
 def main(names: list[str]) -> int:
-    """Apply the mutations of modules whose names contain one of `names`, or all, and return the exit code."""
+    """Apply the mutations of modules whose names contain one of `names`, by default all, and return the exit code.
+
+    The exit code is 1 if the tests do not detect a mutation, or if a module has none.
+    """
     mutations = load_mutations()
     missing = modules() - {mutation.module for mutation in mutations}
     for module in sorted(missing):
@@ -55,12 +58,14 @@ def main(names: list[str]) -> int:
         failure = apply(mutation)
         line = f"{mutation.module}: {mutation.old.strip()[:60]!r}: {failure or 'NOT DETECTED'}"
         print(f"[{number}/{len(selected)}] {line}", flush=True)
-        survivors += [] if failure else [mutation]
+        if not failure:
+            survivors.append(mutation)
     print(f"{len(selected)} mutations, {len(survivors)} not detected, {len(missing)} modules without a mutation")
     return 1 if survivors or missing else 0
 
 
 def load_mutations() -> list[Mutation]:
+    """Return the mutations of breaks.toml, whose keys are module names."""
     entries = tomllib.loads((Path(__file__).parent / "breaks.toml").read_text())
     return [
         Mutation(module, entry["old"], entry["new"], tuple(entry["tests"]))
@@ -70,7 +75,7 @@ def load_mutations() -> list[Mutation]:
 
 
 def modules() -> set[str]:
-    """Return the names of all modules with code: relative to `headrace`, or with their own package's name."""
+    """Return the names of all modules that define a function or class, as Mutation.module has them."""
     source = ROOT / "src"
     return {
         str(file.relative_to(source).with_suffix("")).removeprefix("headrace/")
@@ -91,7 +96,8 @@ def copy_repository() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="headrace-mutate-") as directory:
         for name in COPIED:
             original = ROOT / name
-            (shutil.copytree if original.is_dir() else shutil.copy)(original, Path(directory) / name)
+            copy = shutil.copytree if original.is_dir() else shutil.copy
+            copy(original, Path(directory) / name)
         yield Path(directory)
 
 
@@ -112,7 +118,7 @@ def apply(mutation: Mutation) -> str:
 
 
 def first_failure(repository: Path, tests: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
-    """Run the tests and return the name of the first that fails; empty if all pass."""
+    """Run the tests and return the name of the first test that fails; empty if all pass."""
     environment = {**os.environ, "PYTHONPATH": str(repository / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
     try:
@@ -121,7 +127,7 @@ def first_failure(repository: Path, tests: Sequence[str], *, timeout: float = TI
         )
     except subprocess.TimeoutExpired:
         return f"{tests[0]} timed out"
-    if result.returncode not in (0, 1, 2):
+    if result.returncode not in (0, 1, 2):  # not passed, failed or interrupted, but an error in the command line
         output = f"{result.stdout[-2000:]}{result.stderr[-2000:]}"
         raise SystemExit(f"Error: pytest could not run {' '.join(tests)}\n  fix: correct the test names\n{output}")
     failures = re.findall(r"^(?:FAILED|ERROR) (\S+)", result.stdout, re.MULTILINE)

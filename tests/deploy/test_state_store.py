@@ -63,7 +63,7 @@ def test_unreadable_state_is_an_error(tiny, workspace, content):
 
 
 def write_lock(target, process):
-    lock = {"id": "1", "owner": "carol", "host": "here", "machine": state_store._machine(), "process": process}
+    lock = {"id": "1", "owner": "carol", "host": "here", "machine": state_store._machine_id(), "process": process}
     lock |= {"since": "2026-01-01T00:00:00+00:00", "what": "deploy"}
     target.remote.make_directory(target.root)
     target.remote.write_file(f"{target.root}/lock.json", json.dumps(lock).encode())

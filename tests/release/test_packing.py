@@ -121,9 +121,9 @@ def test_link_to_a_credential_is_a_credential(bundle: Path) -> None:
 
 
 def test_fix_names_the_option_that_allows_a_credential(tmp_path: Path) -> None:
-    packing.require_allowed(tmp_path, [])
+    packing.raise_for_credentials(tmp_path, [])
     with pytest.raises(ConfigurationError) as error:
-        packing.require_allowed(tmp_path, ["conf/a.pem", "conf/my secret.yml"])
+        packing.raise_for_credentials(tmp_path, ["conf/a.pem", "conf/my secret.yml"])
     assert [problem.fix.partition(": ")[2] for problem in error.value.problems] == [
         "--allow-file conf/a.pem",
         "--allow-file 'conf/my secret.yml'",

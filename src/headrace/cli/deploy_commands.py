@@ -112,8 +112,7 @@ def deploy(
     exactly that plan. After a crash or Ctrl-C the same command continues the deployment.
     """
     from headrace.deploy import planner
-    from headrace.deploy.apply import require_current
-    from headrace.deploy.plan import Plan
+    from headrace.deploy.plan import Plan, require_current
     from headrace.deploy.state_store import StateStore
 
     saved_plan = Plan.load(plan_file) if plan_file else None

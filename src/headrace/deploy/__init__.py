@@ -1,1 +1,1 @@
-"""Deploy releases: desired jobs, the plan, applying it, and the state that records what was done."""
+"""Deploy releases: resolve the desired jobs, make and apply a plan, and record the result in a state file."""

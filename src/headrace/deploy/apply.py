@@ -17,23 +17,12 @@ from headrace.deploy.deploy_state import (
 )
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.drain import Timeouts, delete_job, drain, wait_for_run
-from headrace.deploy.plan import JobPlan, Plan
+from headrace.deploy.plan import JobPlan, Plan, require_current
 from headrace.deploy.state_store import Report, StateStore, timestamp
 from headrace.errors import DeploymentError, Problem
 from headrace.release.releases import Release
 
-KEPT_RELEASES = 5
-PLAN_PARTS = {  # in messages
-    "environment": "environment",
-    "host": "host",
-    "root": "root path",
-    "lineage": "state lineage",
-    "serial": "state serial",
-    "release": "release",
-    "deployed_release": "deployed release",
-    "unfinished": "unfinished deployment",
-    "jobs": "jobs",
-}
+KEPT_RELEASES = 5  # by default
 
 
 @dataclass(frozen=True)
@@ -41,14 +30,14 @@ class ApplyOptions:
     """The command that applies a plan, and its options."""
 
     command: str  # deploy, promote, rollback
-    promoted_from: str = ""
-    break_lock: bool = False
-    keep: int = KEPT_RELEASES
+    promoted_from: str = ""  # environment
+    break_lock: bool = False  # replace the lock of another command
+    keep: int = KEPT_RELEASES  # number of deployed releases that are not deleted
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
 def apply(plan: Plan, release: Release, target: DeployTarget, options: ApplyOptions, report: Report) -> State:
-    """Apply exactly this plan and return the new state; raise DeploymentError if the plan is stale."""
+    """Apply exactly this plan and return the new state; raise DeploymentError if the plan is stale or a job fails."""
     store = StateStore(target)
     with store.locked(options.command, break_lock=options.break_lock, report=report):
         state = store.read()
@@ -56,21 +45,8 @@ def apply(plan: Plan, release: Release, target: DeployTarget, options: ApplyOpti
         return _Deployment(plan, release, target, options, store, report).run(state)
 
 
-def require_current(plan: Plan, current: Plan) -> None:
-    """Raise DeploymentError if the plan differs from a plan that was made now."""
-    if plan == current:
-        return
-    changed = [text for name, text in PLAN_PARTS.items() if getattr(plan, name) != getattr(current, name)]
-    parts = ", ".join(changed) or "wheels or steps"
-    raise DeploymentError(
-        f"the plan for {plan.environment!r} is stale: {parts} changed since it was made",
-        where=f"{current.host}: {current.root}",
-        fix="make a new plan (`headrace plan`), review it and apply that",
-    )
-
-
 class _Deployment:
-    """One plan being applied; `run` lists the phases in order."""
+    """Applies one plan. `run` calls the phases in order, and each phase writes the state that it has reached."""
 
     def __init__(
         self,
@@ -84,18 +60,20 @@ class _Deployment:
         self._plan, self._release, self._target = plan, release, target
         self._options, self._store, self._report = options, store, report
         self._remote = target.remote
-        self._state = State("")
+        self._state = State("")  # replaced by `run`
 
     def run(self, state: State) -> State:
+        """Apply the plan, starting from this state, and return the new state; raise DeploymentError if jobs fail."""
         changed = [job for job in self._plan.jobs if job.action in ("create", "update")]
         self._state = state
         self._write_intent(changed)
         self._upload_release()
-        known_runs = {job.key: self._update_paused(job) for job in changed}
+        earlier_runs = {job.key: self._update_paused(job) for job in changed}
         for job in self._plan.jobs:
             if job.action == "delete":
                 self._delete(job)
-        problems = [problem for job in changed if (problem := self._resume(job, known_runs[job.key]))]
+        results = [self._resume(job, earlier_runs[job.key]) for job in changed]
+        problems = [problem for problem in results if problem is not None]
         self._write_history("; ".join(problem.message for problem in problems))
         if problems:
             raise DeploymentError.of(problems)
@@ -119,20 +97,23 @@ class _Deployment:
             at=timestamp(),
             by=self._target.user,
             creates={**unfinished.creates, **creates},
-            # Jobs that an unfinished deployment has changed already are in its intent as they were before it.
+            # An unfinished deployment may have changed the current jobs. Its intent has them as they were before it.
             previous_jobs={**current_jobs, **unfinished.previous_jobs},
         )
         self._state = self._store.write(replace(self._state, intent=intent))
 
     def _upload_release(self) -> None:
-        """Upload the release, and let the users that its jobs run as read it."""
+        """Upload the release, and grant read access to the users and service principals that its jobs run as."""
         upload.upload_release(self._release, self._target, self._report)
         principals = {tuple(job.body["run_as"].items()) for job in self._plan.jobs if job.body.get("run_as")}
         for principal in sorted(principals):
             self._remote.grant_read(self._target.release_path(self._release.id), dict(principal))
 
     def _update_paused(self, job: JobPlan) -> set[int]:
-        """Create or update the job with paused triggers, drain its old runs, and return the ids of its past runs."""
+        """Create or update the job with paused triggers, and drain its active runs if the plan restarts it.
+
+        Return the ids of the job's earlier runs: all runs except active ones that use the new release already.
+        """
         deployed = self._state.jobs.get(job.key)
         if job.id is None:
             job_id = self._remote.create_job(pause_triggers(job.body))
@@ -157,23 +138,27 @@ class _Deployment:
             delete_job(job.id, job.key, deployed, self._target, self._options.timeouts, self._report)
         self._state = self._store.write(self._state.without_job(job.key))
 
-    def _resume(self, job: JobPlan, known_runs: set[int]) -> Problem | None:
-        """Set the job's triggers and wait for its new run; restore the job and return a problem if the run fails."""
+    def _resume(self, job: JobPlan, earlier_runs: set[int]) -> Problem | None:
+        """Set the job's triggers and wait for a run that is not in `earlier_runs`.
+
+        If that run fails, restore the job and return the problem. Wait for no run if the job is not to start one.
+        """
         job_id = self._state.jobs[job.key].id
         self._remote.reset_job(job_id, job.sent_body)
-        starts = has_active_continuous_trigger(job.sent_body)
-        if job.restarts and not starts and not job.stopped:
-            self._remote.start_run(job_id, f"{self._state.lineage}-{self._state.serial}-{job_id}")
-            starts = True
+        is_started = has_active_continuous_trigger(job.sent_body)  # the trigger starts a run
+        if job.restarts and not is_started and not job.stopped:
+            self._remote.start_run(job_id, self._run_token(job_id))
+            is_started = True
         failure = ""
-        if starts:
+        if is_started:
             self._report(f"job {job.key}: waiting for its run …")
             timeout = self._options.timeouts.start
-            failure = wait_for_run(job_id, self._release.id, known_runs, self._target, timeout)
+            failure = wait_for_run(job_id, self._release.id, earlier_runs, self._target, timeout)
         if failure:
             return self._restore(job, job_id, failure)
         self._record(job_id, job, job.request_files, is_paused=job.stopped)
-        self._report(f"job {job.key}: {'running' if starts else 'updated' if job.id else 'ready'}")
+        outcome = "updated" if job.id else "ready"
+        self._report(f"job {job.key}: {'running' if is_started else outcome}")
         return None
 
     def _restore(self, job: JobPlan, job_id: int, failure: str) -> Problem:
@@ -188,7 +173,7 @@ class _Deployment:
         else:
             self._remote.reset_job(job_id, previous.sent_body)
             if job.restarts and not has_active_continuous_trigger(previous.sent_body) and not job.stopped:
-                self._remote.start_run(job_id, f"{self._state.lineage}-{self._state.serial}-{job_id}-back")
+                self._remote.start_run(job_id, f"{self._run_token(job_id)}-back")
             restored = replace(previous, returned_settings=self._returned_settings(job_id))
             self._state = self._store.write(self._state.with_job(job.key, restored))
             outcome = f"it was restored to release {previous.release}"
@@ -199,7 +184,7 @@ class _Deployment:
         )
 
     def _write_history(self, failure: str) -> None:
-        """Record the finished deployment."""
+        """Record the finished deployment. `failure` is empty if all jobs run as planned."""
         manifest, options = self._release.manifest, self._options
         entry = HistoryEntry(
             number=1 + max((entry.number for entry in self._state.history), default=0),
@@ -216,16 +201,15 @@ class _Deployment:
         self._state = self._store.write(replace(self._state.with_entry(entry), release=release))
 
     def _delete_old_releases(self) -> None:
-        """Delete all releases but the latest ones and those that a job or an active run uses."""
-        deployed = dict.fromkeys(entry.release for entry in reversed(self._state.history) if entry.outcome == "done")
-        keep = {*list(deployed)[: self._options.keep], self._state.release}
-        keep |= {job.release for job in self._state.jobs.values()}
+        """Delete all releases except the last deployed ones and those that a job or an active run uses."""
+        kept = {*self._state.deployed_releases()[: self._options.keep], self._state.release}
+        kept |= {job.release for job in self._state.jobs.values()}
         existing = set(self._remote.list_directory(f"{self._target.root}/releases"))
-        if existing - keep:
+        if existing - kept:
             jobs = self._state.jobs.values()
             runs = [run for job in jobs for run in self._remote.list_runs(job.id, active=True)]
-            keep |= {release for release in existing for run in runs if run.references(release)}
-            deleted = upload.delete_releases(self._target, existing - keep)
+            kept |= {release for release in existing for run in runs if run.references(release)}
+            deleted = upload.delete_releases(self._target, existing - kept)
             if deleted:
                 self._report(f"deleted releases older than the last {self._options.keep}: {', '.join(deleted)}")
 
@@ -234,6 +218,7 @@ class _Deployment:
     def _record(
         self, job_id: int, job: JobPlan, request_files: Iterable[str], *, is_paused: bool, needs_restart: bool = False
     ) -> None:
+        """Write the job to the state as it was just sent, with the settings that the platform returns for it."""
         deployed = DeployedJob(
             id=job_id,
             release=self._release.id,
@@ -246,6 +231,10 @@ class _Deployment:
             needs_restart=needs_restart,
         )
         self._state = self._store.write(self._state.with_job(job.key, deployed))
+
+    def _run_token(self, job_id: int) -> str:
+        """Return the idempotency token of a run: the same until the state is written again."""
+        return f"{self._state.lineage}-{self._state.serial}-{job_id}"
 
     def _returned_settings(self, job_id: int) -> JobBody:
         job = self._remote.get_job(job_id)

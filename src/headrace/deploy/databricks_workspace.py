@@ -1,4 +1,4 @@
-"""A Databricks workspace: files, jobs, runs."""
+"""A Databricks workspace, called over its REST API: its files, its jobs and their runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from headrace.errors import DeploymentError
 
 RETRY_INTERVAL_S = 0.5  # between two attempts of a call that must not take effect twice
 MAX_RUNS = 25  # per page
-MAX_EXPORT_BYTES = 10 << 20  # larger files cannot be read back
-OWNER = "IS_OWNER"
+MAX_EXPORT_BYTES = 10 << 20  # the workspace does not export larger files
+OWNER = "IS_OWNER"  # permission level of a job's owner
 PRINCIPALS = ("user_name", "group_name", "service_principal_name")
 JOBS, FILES, IMPORT = "/api/2.2/jobs", "/api/2.0/workspace", "/api/2.0/workspace-files/import-file"
 
 
 class Workspace:
-    """One workspace, used as one user."""
+    """One workspace, called as one user."""
 
     max_file_size: int | None = MAX_EXPORT_BYTES
 
@@ -31,7 +31,7 @@ class Workspace:
         self._call, self.name = self._api.call, self._api.host
 
     def user(self) -> str:
-        """Return the user name that the calls are made with."""
+        """Return the name of the user who makes the calls."""
         return str(self._call("GET", "/api/2.0/preview/scim/v2/Me")["userName"])
 
     # ── Files ─────────────────────────────────────────────────────────────────────────────────────────
@@ -48,17 +48,17 @@ class Workspace:
     def create_file(self, path: str, content: bytes) -> bool:
         """Create a file and return True, or return False if it exists.
 
-        If the response was lost, the content of the file shows whether this call created it.
+        If the response to the call is lost, the content of the file shows whether this call created it.
         """
         try:
             self._call("POST", f"{IMPORT}{quote(path)}", query={"overwrite": "false"}, data=content, once=True)
         except (ExistsError, UnknownOutcomeError) as error:
             existing = self.read_file(path)
-            if existing is None:
-                if isinstance(error, UnknownOutcomeError):
-                    raise self._api.no_answer(*error.call, error) from error
-                return False  # deleted since
-            return existing == content
+            if existing is not None:
+                return existing == content
+            if isinstance(error, UnknownOutcomeError):
+                raise self._api.no_answer(*error.call, error) from error
+            return False  # the file existed, and was deleted in the meantime
         return True
 
     def make_directory(self, path: str) -> None:
@@ -66,7 +66,7 @@ class Workspace:
         self._call("POST", f"{FILES}/mkdirs", body={"path": path})
 
     def list_directory(self, path: str) -> list[str]:
-        """Return the names in a directory; none if it does not exist."""
+        """Return the names in a directory; an empty list if it does not exist."""
         listing = self._call("GET", f"{FILES}/list", query={"path": path}, missing={})
         return [item["path"].rpartition("/")[2] for item in listing.get("objects", [])]
 
@@ -75,13 +75,13 @@ class Workspace:
         self._call("POST", f"{FILES}/delete", body={"path": path, "recursive": True}, missing=None)
 
     def grant_read(self, directory: str, principal: dict[str, str]) -> None:
-        """Let a principal read a directory."""
+        """Grant a user, a group or a service principal read access to a directory."""
         object_id = self._call("GET", f"{FILES}/get-status", query={"path": directory})["object_id"]
         grant = {"access_control_list": [{**principal, "permission_level": "CAN_READ"}]}
         self._call("PATCH", f"/api/2.0/permissions/directories/{object_id}", body=grant)
 
     def write_request(self, path: str, content: bytes) -> bool:
-        """Write a stop request to a volume; return False for other paths and without permission to write."""
+        """Write a stop request and return True. Return False if the path is not in a volume or not writable."""
         if not path.startswith("/Volumes/"):
             return False
         try:
@@ -91,7 +91,7 @@ class Workspace:
         return True
 
     def delete_request(self, path: str) -> None:
-        """Delete a stop request from a volume if it exists; one that could not be written does not exist."""
+        """Delete a stop request if it exists. Ignore errors: a request that cannot be deleted could not be written."""
         if path.startswith("/Volumes/"):
             with suppress(DeploymentError):
                 self._call("DELETE", f"/api/2.0/fs/files{quote(path)}", missing=None)
@@ -120,7 +120,8 @@ class Workspace:
     def create_job(self, body: dict[str, Any]) -> int:
         """Create a job and return its id.
 
-        The platform creates a second job if the call is repeated: before each retry, look for a job with the tag.
+        The platform would create a second job if the call were repeated after its response was lost. Therefore search
+        for a job with the same tag before each retry.
         """
         deadline = time.monotonic() + self._api.retry_timeout
         while True:
@@ -144,31 +145,32 @@ class Workspace:
         self._call("POST", f"{JOBS}/delete", body={"job_id": job_id}, missing=None)
 
     def set_permissions(self, job_id: int, grants: Sequence[dict[str, str]]) -> None:
-        """Replace the permissions on a job. The owner stays: the platform requires exactly one in the list."""
+        """Replace the permissions on a job. Keep its owner, because the platform requires exactly one owner."""
         path = f"/api/2.0/permissions/jobs/{job_id}"
         entries = self._call("GET", path).get("access_control_list", [])
         current = [grant for entry in entries for grant in _direct_grants(entry)]
         desired = [dict(grant) for grant in grants]
         if not any(grant["permission_level"] == OWNER for grant in desired):
             desired += [grant for grant in current if grant["permission_level"] == OWNER]
-        if any(grant not in current for grant in desired) or any(grant not in desired for grant in current):
+        is_changed = any(grant not in current for grant in desired) or any(grant not in desired for grant in current)
+        if is_changed:
             self._call("PUT", path, body={"access_control_list": desired})
 
     # ── Runs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def list_runs(self, job_id: int, *, active: bool = False) -> list[Run]:
-        """Return the latest runs of a job, or only the active ones; the newest first."""
+        """Return the latest runs of a job, or all active runs if `active`; the newest run first."""
         query = {"job_id": job_id, "expand_tasks": "true", "limit": MAX_RUNS}
         if active:
             return [_run(run) for run in self._pages(f"{JOBS}/runs/list", "runs", {**query, "active_only": "true"})]
         return [_run(run) for run in self._call("GET", f"{JOBS}/runs/list", query=query).get("runs", [])]
 
     def get_run(self, run_id: int) -> Run:
-        """Return a run."""
+        """Return the current state of a run."""
         return _run(self._call("GET", f"{JOBS}/runs/get", query={"run_id": run_id}))
 
     def start_run(self, job_id: int, token: str) -> int:
-        """Start a run and return its id; a second call with the same token does not start a second run."""
+        """Start a run and return its id. A repeated call with the same token does not start a second run."""
         body = {"job_id": job_id, "idempotency_token": token}
         return int(self._call("POST", f"{JOBS}/run-now", body=body)["run_id"])
 
@@ -189,13 +191,14 @@ class Workspace:
     # ── Pages and JSON ────────────────────────────────────────────────────────────────────────────────
 
     def _pages(self, path: str, key: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        token: dict[str, Any] = {}
+        """Yield the items under `key` of all pages of a list."""
+        page_query = query
         while True:
-            page = self._call("GET", path, query={**query, **token})
+            page = self._call("GET", path, query=page_query)
             yield from page.get(key, [])
             if not page.get("next_page_token"):
                 return
-            token = {"page_token": page["next_page_token"]}
+            page_query = {**query, "page_token": page["next_page_token"]}
 
 
 def _direct_grants(entry: dict[str, Any]) -> list[dict[str, str]]:
@@ -208,13 +211,15 @@ def _direct_grants(entry: dict[str, Any]) -> list[dict[str, str]]:
 def _release_paths(value: Any) -> Iterator[str]:
     """Yield all strings in a JSON value that contain the path of a release."""
     if isinstance(value, str):
-        yield from [value] if "/releases/" in value else []
+        if "/releases/" in value:
+            yield value
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _release_paths(item)
 
 
 def _run(response: dict[str, Any]) -> Run:
+    """Return the run that a response of the Jobs API describes."""
     state, tasks = response.get("state", {}), response.get("tasks", [])
     return Run(
         id=int(response["run_id"]),

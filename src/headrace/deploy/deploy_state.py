@@ -10,10 +10,10 @@ from headrace.deploy.stored_json import Document, from_document, to_document
 
 VERSION = 1  # of the format of state.json
 
-JobBody = dict[str, Any]  # a job as the Jobs API takes it
-Grants = tuple[dict[str, str], ...]
+JobBody = dict[str, Any]  # the settings of a job in the format of the Jobs API
+Grants = tuple[dict[str, str], ...]  # permissions on a job in the format of the Permissions API
 
-TRIGGERS = ("continuous", "schedule", "trigger")
+TRIGGERS = ("continuous", "schedule", "trigger")  # the keys of a job that start its runs
 
 
 def pause_triggers(body: JobBody) -> JobBody:
@@ -22,8 +22,9 @@ def pause_triggers(body: JobBody) -> JobBody:
 
 
 def has_active_continuous_trigger(body: JobBody) -> bool:
-    """Return whether a run starts at once, and another one when it ends."""
-    return bool((body.get("continuous") or {}).get("pause_status") == "UNPAUSED")
+    """Return whether the job has an unpaused continuous trigger, which starts a new run whenever none is active."""
+    continuous = body.get("continuous") or {}
+    return bool(continuous.get("pause_status") == "UNPAUSED")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class DeployedJob:
     returned_settings: JobBody
     is_paused: bool = False  # it was sent with its triggers paused
     grants: Grants = ()
-    request_files: tuple[str, ...] = ()  # the files that ask its runs to stop
+    request_files: tuple[str, ...] = ()  # paths of the stop requests that its runs poll
     runs_continuously: bool = False  # its runs do not end by themselves
     needs_restart: bool = False  # a run of an earlier release has not been replaced yet
 
@@ -48,7 +49,7 @@ class DeployedJob:
     @classmethod
     def from_document(cls, document: Document) -> DeployedJob:
         """Return the job of a parsed state file."""
-        lists = {key: tuple(document[key]) for key in ("grants", "requests")}
+        lists = {key: tuple(document[key]) for key in ("grants", "requests")}  # keys as in the file: see STORED_KEYS
         return from_document(cls, {**document, **lists})
 
 
@@ -64,34 +65,34 @@ class HistoryEntry:
     promoted_from: str = ""  # environment
     commit: str = ""
     dirty: bool = False
-    outcome: str = "done"  # or the reason of its failure
+    outcome: str = "done"  # or the reason why it failed
 
 
 @dataclass(frozen=True)
 class Intent:
-    """The deployment in progress, written before its first change so that the next one can resume it after a crash."""
+    """The deployment in progress, written before its first change, so that it can be resumed after a crash."""
 
     command: str
     release: str
     at: str
     by: str
-    creates: dict[str, str] = field(default_factory=dict)  # job key -> name under which it may have been created
-    previous_jobs: dict[str, DeployedJob] = field(default_factory=dict)  # the jobs to be changed, as they were
+    creates: dict[str, str] = field(default_factory=dict)  # job key -> the job's name; the job may exist already
+    previous_jobs: dict[str, DeployedJob] = field(default_factory=dict)  # the jobs to change, as they were
 
     @classmethod
     def from_document(cls, document: Document) -> Intent:
         """Return the intent of a parsed state file."""
-        jobs = {key: DeployedJob.from_document(job) for key, job in document["before"].items()}
-        return from_document(cls, {**document, "before": jobs})
+        previous_jobs = {key: DeployedJob.from_document(job) for key, job in document["before"].items()}
+        return from_document(cls, {**document, "before": previous_jobs})
 
 
 @dataclass(frozen=True)
 class State:
     """The state of one environment; each write increments `serial`."""
 
-    lineage: str
+    lineage: str  # random id, created with the state; empty before the first write
     serial: int = 0
-    release: str = ""  # the last one that was deployed completely
+    release: str = ""  # id of the release that was last deployed completely
     jobs: dict[str, DeployedJob] = field(default_factory=dict)
     stopped: tuple[str, ...] = ()  # keys of the jobs that `headrace stop` stopped
     intent: Intent | None = None
@@ -111,12 +112,18 @@ class State:
         jobs = {key: DeployedJob.from_document(job) for key, job in document.pop("jobs").items()}
         history = tuple(from_document(HistoryEntry, entry) for entry in document.pop("history"))
         intent = document.pop("intent")
+        stopped = tuple(document.pop("stopped"))
         return cls(
-            **{**document, "stopped": tuple(document["stopped"])},
+            **document,
             jobs=jobs,
-            history=history,
+            stopped=stopped,
             intent=Intent.from_document(intent) if intent else None,
+            history=history,
         )
+
+    def deployed_releases(self) -> list[str]:
+        """Return the ids of all completely deployed releases, the last deployed one first, each once."""
+        return list(dict.fromkeys(entry.release for entry in reversed(self.history) if entry.outcome == "done"))
 
     def with_job(self, key: str, deployed: DeployedJob) -> State:
         """Return the state with this job added or replaced."""
@@ -124,9 +131,9 @@ class State:
 
     def without_job(self, key: str) -> State:
         """Return the state without this job."""
-        jobs = {name: job for name, job in self.jobs.items() if name != key}
-        return replace(self, jobs=jobs, stopped=tuple(name for name in self.stopped if name != key))
+        jobs = {other: job for other, job in self.jobs.items() if other != key}
+        return replace(self, jobs=jobs, stopped=tuple(other for other in self.stopped if other != key))
 
     def with_entry(self, entry: HistoryEntry) -> State:
-        """Return the state after a finished deployment."""
+        """Return the state with this entry in its history and without an intent: the deployment is finished."""
         return replace(self, intent=None, history=(*self.history, entry))

@@ -1,4 +1,4 @@
-"""One environment as a deployment target: where its releases, its state and its jobs are."""
+"""An environment as a deployment target: its workspace or cluster, the deployment's directory and the user."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LOOPBACK = re.compile(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?/?\Z")
 
 @dataclass(frozen=True)
 class DeployTarget:
-    """One environment, used as one user."""
+    """An environment that can be deployed to, opened for one user."""
 
     bundle: str
-    definition: Target  # in databricks.yml
+    definition: Target  # the environment's target in databricks.yml
     remote: Remote
-    root: str
+    root: str  # the directory of the deployment: its state, its lock and its releases
     user: str
 
     @property
@@ -53,9 +53,10 @@ def short_user_name(user: str) -> str:
 
 
 def open_target(root: Path, name: str, *, option: str = "--env") -> DeployTarget:
-    """Return the environment of this name in the bundle at `root`, after logging in to its workspace.
+    """Log in to the workspace of environment `name` and return the environment as a deployment target.
 
-    `option` is the command-line option that selected it, for the error.
+    `root` is the directory of the bundle. `option` is the command-line option that selected the environment; an error
+    message suggests other environments for it.
     """
     resources = read_resources(root)
     draft, problems = read_environment(root, name, {}, lenient=True)
@@ -64,11 +65,9 @@ def open_target(root: Path, name: str, *, option: str = "--env") -> DeployTarget
     assert draft.environment is not None
     if name not in resources.targets:
         names = ", ".join(resources.targets)
+        fix = f"pass {option} with an environment that has one: {names}" if names else "add a target to databricks.yml"
         raise ConfigurationError(
-            f"environment {name!r} cannot be deployed to: it has no target in databricks.yml",
-            fix=f"pass {option} with an environment that has one: {names}"
-            if names
-            else "add a target to databricks.yml",
+            f"environment {name!r} cannot be deployed to: it has no target in databricks.yml", fix=fix
         )
     definition = resources.targets[name]
     remote = _remote(draft.environment, definition)
@@ -89,26 +88,36 @@ def _remote(environment: Environment, definition: Target) -> Remote:
     raise ConfigurationError(
         f"environment {environment.name!r} has no directory for releases",
         where=f"conf/{environment.name}.yml",
-        fix="engine: {kind: spark, master: …, releases: DIRECTORY}, or {kind: databricks}",
+        fix="set `engine: {kind: spark, master: …, releases: DIRECTORY}` or `engine: {kind: databricks}`",
     )
 
 
 def _host(definition: Target) -> str:
-    """Return the workspace's host. A loopback address in DATABRICKS_HOST replaces any host of databricks.yml."""
-    variable = os.environ.get("DATABRICKS_HOST", "").rstrip("/")
-    if not definition.host or not variable or LOOPBACK.match(variable):
-        return variable or definition.host
-    if variable != definition.host.rstrip("/"):
+    """Return the workspace's host, from DATABRICKS_HOST or databricks.yml.
+
+    Raise ConfigurationError if the two differ, unless DATABRICKS_HOST is a loopback address (`headrace workspace`).
+    """
+    configured_host = definition.host
+    variable_host = os.environ.get("DATABRICKS_HOST", "").rstrip("/")
+    if not variable_host:
+        return configured_host
+    if not configured_host or LOOPBACK.match(variable_host):
+        return variable_host
+    if variable_host != configured_host.rstrip("/"):
         raise ConfigurationError(
-            f"the host of target {definition.name!r} is {definition.host}, but DATABRICKS_HOST is {variable}",
+            f"the host of target {definition.name!r} is {configured_host}, but DATABRICKS_HOST is {variable_host}",
             where="databricks.yml",
-            fix="unset DATABRICKS_HOST, or choose the environment of that workspace",
+            fix=f"unset DATABRICKS_HOST, or choose an environment whose host is {variable_host}",
         )
-    return variable
+    return variable_host
 
 
 def _root_path(bundle: str, definition: Target, environment: Environment, user: str) -> str:
-    """Return the directory of the deployment: the target's `root_path`, by default in the user's home."""
+    """Return the directory of the deployment.
+
+    On a Spark cluster it is below the engine's `releases`. In a workspace it is the target's `root_path`, by default a
+    directory in the user's home.
+    """
     if isinstance(environment.engine, SparkEngine):
         return f"{str(environment.engine.releases).rstrip('/')}/{bundle}/{definition.name}"
     home = f"/Workspace/Users/{user}"

@@ -1,4 +1,4 @@
-"""Commands on deployed jobs: show their status and output, start them, stop them, delete the whole deployment."""
+"""Operations on deployed jobs: list their status, read their output, start, stop and destroy them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class JobStatus:
     id: int
     release: str
     trigger: str  # the kind of the job's trigger: continuous, schedule, trigger, or "" without one
-    state: str  # of the trigger: paused, unpaused, stopped (by Headrace); or "deleted outside Headrace"; or ""
-    last: Run | None  # the active run, or else the latest one
+    state: str  # paused, unpaused, stopped (by Headrace), deleted outside Headrace, or "" without a trigger
+    last: Run | None  # an active run if there is one, otherwise the latest run
 
 
 def job_statuses(target: DeployTarget, state: State) -> list[JobStatus]:
@@ -32,19 +32,22 @@ def job_statuses(target: DeployTarget, state: State) -> list[JobStatus]:
     for key, deployed in sorted(state.jobs.items()):
         job = target.remote.get_job(deployed.id)
         runs = target.remote.list_runs(deployed.id) if job else []
-        trigger = next((trigger for trigger in TRIGGERS if job and trigger in job.settings), "")
-        trigger_state = str(job.settings[trigger].get("pause_status", "")).lower() if job and trigger else ""
+        settings = job.settings if job else {}
+        trigger = next((trigger for trigger in TRIGGERS if trigger in settings), "")
         if job is None:
-            trigger_state = "deleted outside Headrace"
+            job_state = "deleted outside Headrace"
         elif key in state.stopped:
-            trigger_state = "stopped"
-        last = next((run for run in runs if run.is_active), runs[0] if runs else None)
-        statuses.append(JobStatus(key, deployed.id, deployed.release, trigger, trigger_state, last))
+            job_state = "stopped"
+        else:
+            job_state = str(settings[trigger].get("pause_status", "")).lower() if trigger else ""
+        latest = runs[0] if runs else None
+        last = next((run for run in runs if run.is_active), latest)
+        statuses.append(JobStatus(key, deployed.id, deployed.release, trigger, job_state, last))
     return statuses
 
 
 def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Report) -> None:
-    """Resume a stopped job, or start a run of a job without a continuous trigger."""
+    """Resume the job if it is stopped, and start a run unless one is active or the job's trigger starts it."""
     store = StateStore(target)
     with store.locked(f"start {key}", break_lock=break_lock, report=report):
         state = store.read()
@@ -54,7 +57,7 @@ def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Repor
             deployed = state.jobs[key]
         is_running = bool(target.remote.list_runs(deployed.id, active=True))
         if has_active_continuous_trigger(deployed.sent_body):
-            # Databricks starts the run itself. A plain Spark cluster has no scheduler: there, the reset starts it.
+            # Databricks starts the run itself. A plain Spark cluster has no scheduler; there, `reset_job` starts a run.
             if not is_running:
                 target.remote.reset_job(deployed.id, deployed.sent_body)
             report(f"job {key}: runs continuously")
@@ -85,30 +88,28 @@ def destroy(target: DeployTarget, timeouts: Timeouts, *, break_lock: bool, repor
         state = store.read()
         jobs = planner.find_jobs(target, state)
         for key in sorted(state.jobs.keys() | jobs.keys()):
-            if key in jobs:  # also a job that an unfinished deployment created
+            if key in jobs:  # otherwise the job was deleted outside Headrace
                 delete_job(jobs[key].id, key, state.jobs.get(key), target, timeouts, report)
             state = store.write(state.without_job(key))
         target.remote.delete(target.root)
 
 
 def read_job_output(key: str, target: DeployTarget, state: State, run_id: int | None = None) -> tuple[Run, str]:
-    """Return a run of the job, by default the latest one, and its output."""
+    """Return the run with this id, by default the latest one, and its output; raise DataError if there is none."""
     deployed = _require_deployed_job(key, target, state)
     runs = target.remote.list_runs(deployed.id)
-    chosen = next((run for run in runs if run_id in (None, run.id)), None)
-    if chosen is None:
+    matches = [run for run in runs if run.id == run_id] if run_id is not None else runs
+    if not matches:
         problem = f"no run {run_id}" if run_id else "no run yet"
-        raise DataError(
-            f"job {key!r} has {problem}",
-            where=f"{target.remote.name}: job {deployed.id}",
-            fix=f"its runs: {', '.join(str(run.id) for run in runs)}"
-            if runs
-            else f"start one: headrace start {key} --env {target.name}",
-        )
-    return chosen, target.remote.read_output(chosen)
+        fix = f"start one: headrace start {key} --env {target.name}"
+        if runs:
+            fix = f"use one of its runs: {', '.join(str(run.id) for run in runs)}"
+        raise DataError(f"job {key!r} has {problem}", where=f"{target.remote.name}: job {deployed.id}", fix=fix)
+    return matches[0], target.remote.read_output(matches[0])
 
 
 def _require_deployed_job(key: str, target: DeployTarget, state: State) -> DeployedJob:
+    """Return a job of the state; raise ConfigurationError if there is none with this key."""
     if key not in state.jobs:
         raise ConfigurationError(
             f"environment {target.name!r} has no job {key!r}",
@@ -123,7 +124,6 @@ def _resend_job(key: str, deployed: DeployedJob, target: DeployTarget, state: St
     new = replace(deployed, is_paused=is_paused)
     target.remote.reset_job(deployed.id, new.sent_body)
     job = target.remote.get_job(deployed.id)
+    new = replace(new, returned_settings=job.settings if job else {})
     stopped = {*state.stopped, key} if is_paused else {*state.stopped} - {key}
-    settings = job.settings if job else {}
-    new = replace(new, returned_settings=settings)
     return replace(state.with_job(key, new), stopped=tuple(sorted(stopped)))

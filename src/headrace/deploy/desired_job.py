@@ -1,11 +1,11 @@
-"""The desired jobs of an environment: the jobs of databricks.yml, resolved for one target and one release."""
+"""The desired jobs of an environment: the jobs that databricks.yml defines, resolved for one target and one release."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.checkpoints.stop_request import request_file
 from headrace.config.databricks.databricks_yml import read_resources
@@ -20,8 +20,9 @@ from headrace.deploy.deploy_target import DeployTarget
 from headrace.errors import ConfigurationError, Problem
 from headrace.release.releases import REQUIREMENTS, Release
 
-TAG = "headrace"  # key of the job tag that names bundle, environment and job
-ENDING_TRIGGERS = ("available_now", "once")
+TAG = "headrace"  # key of the job tag whose value is bundle/environment/job
+BOUNDED_TRIGGERS = ("available_now", "once")
+REMOTE_PATH = re.compile(r"/|[\w+.-]+:/")  # an absolute path or a URI
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,19 @@ class DesiredJob:
 
     body: JobBody
     grants: Grants
-    request_files: tuple[str, ...]  # the files that ask its runs to stop
+    request_files: tuple[str, ...]  # paths of the stop requests that its runs poll
     runs_continuously: bool  # its runs do not end by themselves
 
 
+class PipelineCall(NamedTuple):
+    """A task's call of a Headrace entry point: the pipeline, and the values that it passes with `--value`."""
+
+    pipeline: str
+    values: dict[str, str]
+
+
 def desired_jobs(release: Release, target: DeployTarget) -> dict[str, DesiredJob]:
-    """Return the complete jobs that a release defines for an environment."""
+    """Return job key -> complete job, as a release defines the jobs of an environment."""
     resources = read_resources(release.directory)
     if target.name not in resources.targets:
         fix = "build a newer release, whose databricks.yml has the target"
@@ -58,10 +66,12 @@ def _desired_job(job: Job, definition: Target, release: Release, target: DeployT
     }
     resolved = resolve_references(job.body, reference_values)
     grants = tuple(_grant(permission) for permission in (*definition.permissions, *resolved.pop("permissions", ())))
-    calls = _pipeline_calls(job, resolved)
-    calls_in = [(_read_environment(release, target.name, values), pipeline) for pipeline, values in calls]
-    request_files = {request_file(environment, pipeline) for environment, pipeline in calls_in}
-    is_unbounded = any(_has_unbounded_trigger(environment) for environment, _ in calls_in)
+    request_files = set()
+    is_unbounded = False
+    for call in _pipeline_calls(job, resolved):
+        environment = _read_environment(release, target.name, call.values)
+        request_files.add(request_file(environment, call.pipeline))
+        is_unbounded = is_unbounded or _has_unbounded_trigger(environment)
     return DesiredJob(
         body=_body(job.key, resolved, definition, release, target),
         grants=grants,
@@ -71,7 +81,7 @@ def _desired_job(job: Job, definition: Target, release: Release, target: DeployT
 
 
 def _body(key: str, resolved: JobBody, definition: Target, release: Release, target: DeployTarget) -> JobBody:
-    """Return the body to send. Settings that matter to a stream are explicit, not left to the platform's defaults."""
+    """Return the body to send. It sets explicitly what matters to a stream, whatever the platform's defaults are."""
     directory = target.release_path(release.id)
     # The wheels are installed one after the other. Headrace comes first, because the bundle's own wheel requires it.
     paths = sorted(release.manifest.wheels, key=lambda path: (not path.startswith("wheels/headrace-"), path))
@@ -106,51 +116,53 @@ def _body(key: str, resolved: JobBody, definition: Target, release: Release, tar
 def _grant(permission: Mapping[str, str]) -> dict[str, str]:
     """Return a permission of databricks.yml in the form of the Permissions API."""
     grant = {("permission_level" if key == "level" else key): value for key, value in permission.items()}
-    if grant.get("permission_level") == "CAN_RUN":  # targets call the level so, the Permissions API of jobs does not
+    if grant.get("permission_level") == "CAN_RUN":  # the name in targets; the Permissions API of jobs has another name
         grant["permission_level"] = "CAN_MANAGE_RUN"
     return grant
 
 
 def _task(task: Mapping[str, Any], wheels: list[str], requirements: str) -> JobBody:
-    """Return the task with the paths of the release's wheels instead of patterns such as dist/*.whl."""
+    """Return the task with the release's wheels and requirements instead of local libraries such as dist/*.whl."""
     loop = task.get("for_each_task")
     if loop:
         return {**task, "for_each_task": {**loop, "task": _task(loop["task"], wheels, requirements)}}
-    if "python_wheel_task" not in task or "environment_key" in task:
+    is_serverless = "environment_key" in task  # its environment has the libraries
+    if "python_wheel_task" not in task or is_serverless:
         return dict(task)
     libraries = task.get("libraries", ())
-    others = [library for library in libraries if not _is_local(library.get("whl") or library.get("requirements"))]
-    return {**task, "libraries": [*others, {"requirements": requirements}, *({"whl": wheel} for wheel in wheels)]}
+    kept = [library for library in libraries if not _is_local(library.get("whl") or library.get("requirements"))]
+    return {**task, "libraries": [*kept, {"requirements": requirements}, *({"whl": wheel} for wheel in wheels)]}
 
 
 def _serverless_environment(environment: Mapping[str, Any], wheels: list[str], requirements: str) -> JobBody:
-    """Return an environment of serverless tasks with the release's wheels."""
+    """Return an environment of serverless tasks with the release's wheels and requirements instead of local wheels."""
     spec = environment.get("spec", {})
     dependencies = spec.get("dependencies", ())
-    others = [dependency for dependency in dependencies if not (dependency.endswith(".whl") and _is_local(dependency))]
-    return {**environment, "spec": {**spec, "dependencies": [*others, f"-r {requirements}", *wheels]}}
+    kept = [dependency for dependency in dependencies if not (dependency.endswith(".whl") and _is_local(dependency))]
+    return {**environment, "spec": {**spec, "dependencies": [*kept, f"-r {requirements}", *wheels]}}
 
 
 def _is_local(path: str | None) -> bool:
-    """Return whether a library is a file of the bundle, which the release contains, rather than a remote path."""
-    return path is not None and not re.match(r"/|[\w+.-]+:/", path)
+    """Return whether a library has a relative path, so that it is a file of the bundle, which the release replaces."""
+    return path is not None and not REMOTE_PATH.match(path)
 
 
 # ── Pipelines, environments and triggers of a job ─────────────────────────────────────────────────────
 
 
-def _pipeline_calls(job: Job, body: JobBody) -> list[tuple[str, dict[str, str]]]:
-    """Return the pipeline and the values of each task that calls an entry point of Headrace."""
+def _pipeline_calls(job: Job, body: JobBody) -> list[PipelineCall]:
+    """Return the call of each task that runs a pipeline. `body` is the body of the job with resolved references."""
     calls = []
     for call in find_task_calls(Job(job.key, body, job.locations, job.target)):
         pipeline = call.parameter("pipeline")
         if pipeline is not None:
-            pairs = (parameter.value.partition("=") for parameter in call.all_parameters("value"))
-            calls.append((pipeline.value, {name: value for name, _, value in pairs}))
+            assignments = (parameter.value.partition("=") for parameter in call.all_parameters("value"))
+            calls.append(PipelineCall(pipeline.value, {name: value for name, _, value in assignments}))
     return calls
 
 
 def _read_environment(release: Release, name: str, values: dict[str, str]) -> Environment:
+    """Return an environment of the release; raise ConfigurationError if it is not valid."""
     draft, problems = read_environment(release.directory, name, values, lenient=True)
     if draft.environment is None:
         raise ConfigurationError.of(problems)
@@ -158,5 +170,5 @@ def _read_environment(release: Release, name: str, values: dict[str, str]) -> En
 
 
 def _has_unbounded_trigger(environment: Environment) -> bool:
-    """Return whether the environment has an unbounded trigger, even if for a step of another pipeline."""
-    return any(trigger not in ENDING_TRIGGERS for trigger in (environment.trigger, *environment.triggers.values()))
+    """Return whether any trigger of the environment is unbounded, even one for a step of another pipeline."""
+    return any(trigger not in BOUNDED_TRIGGERS for trigger in (environment.trigger, *environment.triggers.values()))

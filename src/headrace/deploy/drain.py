@@ -1,4 +1,8 @@
-"""Stop the runs of a job between two batches with a stop request beside the checkpoints, or cancel them."""
+"""Stop the active runs of a job between two batches, and wait for new runs.
+
+A stop request is a file beside the checkpoints that runs poll. Runs that cannot get a request, or do not
+stop in time, are cancelled.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from headrace.deploy.remote import Run
 from headrace.deploy.state_store import Report
 from headrace.errors import DeploymentError
 
-FIRST_POLL_S, LONGEST_POLL_S = 0.1, 5.0  # the interval between two polls grows
+FIRST_POLL_S, LONGEST_POLL_S = 0.1, 5.0  # the interval between two polls grows from the first to the longest
 CANCEL_TIMEOUT_S = 120.0
 
 
@@ -28,10 +32,13 @@ class Timeouts:
 def drain(
     job_id: int, key: str, request_files: Iterable[str], target: DeployTarget, timeouts: Timeouts, report: Report
 ) -> None:
-    """Return when no run of the job is active. Its triggers must be paused, or another run starts."""
+    """Stop the job's active runs, and return when none is active. The job's triggers must be paused already.
+
+    `request_files` are the paths of the stop requests that the runs poll.
+    """
     active = target.remote.list_runs(job_id, active=True)
     files = list(request_files)
-    if not active:  # an earlier command may have been killed after it wrote its request
+    if not active:  # a command that was killed may have left its requests, which would stop the job's next run
         _delete_requests(files, target)
         return
     content = new_request(target.user, within=timeouts.drain + CANCEL_TIMEOUT_S)
@@ -51,7 +58,7 @@ def drain(
         raise DeploymentError(
             f"job {key!r}: run {active[0].id} is still active {CANCEL_TIMEOUT_S:g} seconds after it was cancelled",
             where=active[0].url or target.remote.name,
-            fix="end the run in its workspace, then run the same command again: it resumes where this one stopped",
+            fix="end the run in its workspace, then run the same command again: it continues where this one ended",
         )
     _delete_requests(files, target)
 
@@ -59,7 +66,10 @@ def drain(
 def delete_job(
     job_id: int, key: str, deployed: DeployedJob | None, target: DeployTarget, timeouts: Timeouts, report: Report
 ) -> None:
-    """Drain the runs of a job and delete it."""
+    """Drain the runs of a job and delete the job.
+
+    `deployed` is None if an unfinished deployment created the job but did not record it. Such a job has no runs.
+    """
     if deployed is not None:
         target.remote.reset_job(job_id, pause_triggers(deployed.body))
         drain(job_id, key, deployed.request_files, target, timeouts, report)
@@ -67,19 +77,20 @@ def delete_job(
     report(f"job {key}: deleted")
 
 
-def wait_for_run(job_id: int, release: str, known_runs: Collection[int], target: DeployTarget, timeout: float) -> str:
-    """Wait until a new run uses this release, and return the reason if there is none, otherwise "".
+def wait_for_run(job_id: int, release: str, earlier_runs: Collection[int], target: DeployTarget, timeout: float) -> str:
+    """Wait for a run of the job that is not in `earlier_runs`.
 
-    The run must have succeeded, or must be running at two polls in a row.
+    Return "" if such a run has succeeded, or is running with this release at two polls in a row. Otherwise return the
+    reason: the run has failed, or none was running within `timeout` seconds.
     """
     running_before: set[int] = set()
     for _ in polls(timeout):
-        runs = [run for run in target.remote.list_runs(job_id) if run.id not in known_runs]
+        runs = [run for run in target.remote.list_runs(job_id) if run.id not in earlier_runs]
         failed = next((run for run in runs if not run.is_active and run.result != "SUCCESS"), None)
         if failed is not None:
             return f"run {failed.id} ended: {failed.message or failed.result or failed.phase}"
-        if any(not run.is_active for run in runs):
-            return ""  # it has succeeded already
+        if any(not run.is_active for run in runs):  # a run that ended has succeeded, as none has failed
+            return ""
         running = {run.id for run in runs if run.phase == "RUNNING" and run.uses(release)}
         if running & running_before:
             return ""
@@ -88,7 +99,7 @@ def wait_for_run(job_id: int, release: str, known_runs: Collection[int], target:
 
 
 def polls(timeout: float) -> Iterator[None]:
-    """Yield at once and then after growing intervals, for the last time after `timeout` seconds."""
+    """Yield immediately, then at growing intervals. The last yield is the first one after `timeout` seconds."""
     deadline, interval = time.monotonic() + timeout, FIRST_POLL_S
     while True:
         yield
@@ -99,10 +110,15 @@ def polls(timeout: float) -> Iterator[None]:
 
 
 def _delete_requests(files: Iterable[str], target: DeployTarget) -> None:
-    """Delete the stop requests. Otherwise they would stop the job's next run."""
+    """Delete the stop requests, which would otherwise stop the job's next run."""
     for file in files:
         target.remote.delete_request(file)
 
 
 def _wait_for_end(runs: list[Run], target: DeployTarget, timeout: float) -> bool:
-    return any(not any(target.remote.get_run(run.id).is_active for run in runs) for _ in polls(timeout))
+    """Return True as soon as all runs have ended, or False if one is still active after `timeout` seconds."""
+
+    def have_ended() -> bool:
+        return not any(target.remote.get_run(run.id).is_active for run in runs)
+
+    return any(have_ended() for _ in polls(timeout))

@@ -16,30 +16,35 @@ def require_deployed(target: DeployTarget, state: State) -> None:
     """Raise DeploymentError if the environment has no release or an unfinished deployment."""
     if state.intent is None and state.release:
         return
-    deploy = f"headrace deploy --env {target.name}"
+    if state.intent is not None:
+        message, action = f"environment {target.name!r} has an unfinished {state.intent.command}", "finish it first"
+    else:
+        message, action = f"nothing is deployed to environment {target.name!r}", "deploy to it first"
     raise DeploymentError(
-        f"environment {target.name!r} has an unfinished {state.intent.command}"
-        if state.intent
-        else f"nothing is deployed to environment {target.name!r}",
+        message,
         where=f"{target.remote.name}: {target.root}",
-        fix=f"finish it first: {deploy}" if state.intent else f"deploy to it first: {deploy}",
+        fix=f"{action}: headrace deploy --env {target.name}",
     )
 
 
 def require_successful_runs(target: DeployTarget, state: State, gate: Gate) -> None:
-    """Raise DeploymentError for each job without a run that succeeded or, if it runs continuously, is running."""
+    """Raise DeploymentError with a problem for each job that has no successful run of the deployed release.
+
+    With the gate "success", a run is successful if it has succeeded, or if its job runs continuously and it is running.
+    With "started", running is enough for any job. With "none", no run is required.
+    """
     if gate == "none":
         return
     problems = []
     for key, deployed in sorted(state.jobs.items()):
         runs = [run for run in target.remote.list_runs(deployed.id) if run.uses(state.release)]
         if not any(_is_successful(run, deployed.runs_continuously, gate) for run in runs):
-            last = f"its last run is {runs[0].result or runs[0].phase}" if runs else "it has no run with this release"
+            reason = f"its last run is {runs[0].result or runs[0].phase}" if runs else "it has no run with this release"
             problems.append(
                 Problem(
                     f"{target.remote.name}: job {deployed.id}",
                     f"job {key!r} of environment {target.name!r} has not run successfully with release "
-                    f"{state.release}: {last}",
+                    f"{state.release}: {reason}",
                     f"run it (headrace start {key} --env {target.name}), or pass --gate started or --gate none",
                 )
             )

@@ -1,4 +1,4 @@
-"""What a deployment would change, as a frozen value: the plan that is shown, confirmed and applied."""
+"""The plan of a deployment, as a frozen value. The same plan is shown, confirmed and applied."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ from headrace.errors import DeploymentError
 
 Action = Literal["create", "update", "unchanged", "delete"]
 NOT_COMPARED = "not compared"
+FIELD_NAMES = {  # field of Plan -> its name in an error message
+    "environment": "environment",
+    "host": "host",
+    "root": "root path",
+    "lineage": "state lineage",
+    "serial": "state serial",
+    "release": "release",
+    "deployed_release": "deployed release",
+    "unfinished": "unfinished deployment",
+    "jobs": "jobs",
+}
 
 
 @dataclass(frozen=True)
@@ -31,20 +42,20 @@ class JobPlan:
     key: str
     action: Action
     name: str
-    id: int | None
+    id: int | None  # None if the job does not exist
     body: JobBody  # as the release defines it
     grants: Grants = ()
-    request_files: tuple[str, ...] = ()
-    runs_continuously: bool = False
+    request_files: tuple[str, ...] = ()  # paths of the stop requests that its runs poll
+    runs_continuously: bool = False  # its runs do not end by themselves
     changes: tuple[Change, ...] = ()
     drift: tuple[Change, ...] = ()  # changes made outside Headrace: from the deployed value to the current one
-    adopted: bool = False  # an unfinished deployment created it
-    stopped: bool = False  # with `headrace stop`
-    restarts: bool = False  # an active run is to be replaced
+    adopted: bool = False  # an unfinished deployment created the job
+    stopped: bool = False  # a user stopped the job with `headrace stop`, so it stays paused
+    restarts: bool = False  # the deployment replaces the job's active run
 
     @property
     def sent_body(self) -> JobBody:
-        """The body to be sent at the end of the deployment."""
+        """The body that the last call of the deployment sends."""
         return pause_triggers(self.body) if self.stopped else self.body
 
     @property
@@ -55,7 +66,7 @@ class JobPlan:
     @classmethod
     def from_document(cls, document: Document) -> JobPlan:
         """Return the job of a parsed plan."""
-        lists = {key: tuple(document[key]) for key in ("grants", "requests")}
+        lists = {key: tuple(document[key]) for key in ("grants", "requests")}  # keys as in the file: see STORED_KEYS
         changes = {key: tuple(Change(**change) for change in document[key]) for key in ("changes", "drift")}
         return from_document(cls, {**document, **lists, **changes})
 
@@ -67,23 +78,23 @@ class Plan:
     environment: str
     host: str
     root: str
-    lineage: str
-    serial: int
+    lineage: str  # of the state that was compared
+    serial: int  # of the same state
     release: str
     deployed_release: str
     wheels: tuple[Change, ...]
     jobs: tuple[JobPlan, ...]
-    unfinished: str = ""  # the deployment that was interrupted
-    steps: str = NOT_COMPARED  # the comparison of the steps' signatures
+    unfinished: str = ""  # a description of the interrupted deployment, if there is one
+    steps: str = NOT_COMPARED  # reserved for a comparison of the steps' signatures; always NOT_COMPARED
 
     @property
     def is_empty(self) -> bool:
         """Whether the plan changes nothing."""
-        same = self.release == self.deployed_release and not self.unfinished
-        return same and all(job.action == "unchanged" for job in self.jobs)
+        is_deployed = self.release == self.deployed_release and not self.unfinished
+        return is_deployed and all(job.action == "unchanged" for job in self.jobs)
 
     def to_document(self) -> Document:
-        """Return the plan as it is written to JSON."""
+        """Return the plan as JSON values."""
         return to_document(self)
 
     def to_json(self) -> str:
@@ -92,7 +103,7 @@ class Plan:
 
     @classmethod
     def load(cls, path: Path) -> Plan:
-        """Load a plan file; raise DeploymentError if it is none."""
+        """Load a plan file; raise DeploymentError if the file is not a saved plan."""
         try:
             return cls.from_json(path.read_text())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -106,3 +117,16 @@ class Plan:
         jobs = tuple(JobPlan.from_document(job) for job in document["jobs"])
         wheels = tuple(Change(**wheel) for wheel in document["wheels"])
         return from_document(cls, {**document, "jobs": jobs, "wheels": wheels})
+
+
+def require_current(plan: Plan, current: Plan) -> None:
+    """Raise DeploymentError if a plan differs from `current`, the plan for the environment as it is now."""
+    if plan == current:
+        return
+    changed = [name for field, name in FIELD_NAMES.items() if getattr(plan, field) != getattr(current, field)]
+    names = ", ".join(changed) or "wheels or steps"
+    raise DeploymentError(
+        f"the plan for {plan.environment!r} is stale: {names} changed since it was made",
+        where=f"{current.host}: {current.root}",
+        fix="make a new plan (`headrace plan`), review it and apply it",
+    )

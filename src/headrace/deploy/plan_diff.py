@@ -12,9 +12,9 @@ from headrace.deploy.plan import Change, JobPlan, Plan
 from headrace.deploy.remote import RemoteJob
 from headrace.release.releases import Manifest
 
-ITEM_KEYS = ("task_key", "job_cluster_key", "environment_key", "name")  # the key that identifies an item of a list
-RUN_SETTINGS = ("tasks", "job_clusters", "environments", "parameters", "run_as")  # a run reads them once, at its start
-EMPTY: tuple[Any, ...] = (None, "", 0, False, {}, [])
+ITEM_KEYS = ("task_key", "job_cluster_key", "environment_key", "name")  # an item of a list is identified by one of them
+RUN_SETTINGS = ("tasks", "job_clusters", "environments", "parameters", "run_as")  # a run reads them only at its start
+EMPTY_VALUES: tuple[Any, ...] = (None, "", 0, False, {}, [])
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class CurrentJob:
     """A job of the environment and its active runs."""
 
     job: RemoteJob
-    is_running: bool = False
+    is_running: bool = False  # the job has an active run
     runs_other_release: bool = False  # an active run uses another release
 
 
@@ -37,7 +37,11 @@ def compare(
     desired: Mapping[str, DesiredJob],
     current: Mapping[str, CurrentJob],
 ) -> Plan:
-    """Return the plan that turns the current jobs into the desired ones."""
+    """Return the plan that turns the current jobs into the desired ones.
+
+    `desired` and `current` map job keys to jobs. `deployed_manifest` is None if no release is deployed, or
+    the same one.
+    """
     jobs = [
         _compare_job(key, desired[key], state.jobs.get(key), current.get(key), key in state.stopped)
         for key in sorted(desired)
@@ -46,8 +50,9 @@ def compare(
         job = current[key].job
         jobs.append(JobPlan(key, "delete", str(job.settings.get("name", key)), job.id, {}))
     for key in sorted(state.jobs.keys() - current.keys() - desired.keys()):
-        gone = Change("job", state.jobs[key].id, None)
-        jobs.append(JobPlan(key, "delete", str(state.jobs[key].body.get("name", key)), None, {}, drift=(gone,)))
+        deleted_outside = Change("job", state.jobs[key].id, None)
+        name = str(state.jobs[key].body.get("name", key))
+        jobs.append(JobPlan(key, "delete", name, None, {}, drift=(deleted_outside,)))
     intent = state.intent
     is_new_release = manifest.id != state.release
     return Plan(
@@ -81,16 +86,16 @@ def _compare_job(
         stopped=stopped,
     )
     if current is None:
-        gone = (Change("job", deployed.id, None),) if deployed else ()  # deleted outside Headrace
-        return replace(unchanged, action="create", drift=gone)
+        deleted_outside = (Change("job", deployed.id, None),) if deployed else ()
+        return replace(unchanged, action="create", drift=deleted_outside)
     if deployed is None:
         changes = tuple(differences(restrict(current.job.settings, sent_body), sent_body))
         drift: tuple[Change, ...] = ()
     else:
         grants = differences({"permissions": list(deployed.grants)}, {"permissions": list(desired.grants)})
         changes = (*differences(deployed.sent_body, sent_body), *grants)
-        returned = differences(deployed.returned_settings, current.job.settings)
-        drift = tuple(change for change in returned if _is_significant(change))
+        changed_outside = differences(deployed.returned_settings, current.job.settings)
+        drift = tuple(change for change in changed_outside if _is_significant(change))
     affects_run = current.is_running and any(change.path.startswith(RUN_SETTINGS) for change in (*changes, *drift))
     needs_restart = deployed is not None and deployed.needs_restart
     restarts = desired.runs_continuously and (affects_run or current.runs_other_release or needs_restart)
@@ -119,7 +124,7 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[Change]:
 
 
 def restrict(value: Any, template: Any) -> Any:
-    """Return a JSON value without the keys that the template does not have: the platform adds keys of its own."""
+    """Return a JSON value with only the keys that `template` has. The platform adds other keys to a job's settings."""
     if isinstance(value, dict) and isinstance(template, dict):
         return {key: restrict(value[key], inner) for key, inner in template.items() if key in value}
     if isinstance(value, list) and isinstance(template, list) and len(value) == len(template):
@@ -128,24 +133,27 @@ def restrict(value: Any, template: Any) -> Any:
 
 
 def _items_by_name(items: list[Any]) -> dict[str, Any]:
-    """Return the items of a list by the key that identifies them, or by their index."""
+    """Return the items of a list by the value of their key in ITEM_KEYS, or by their index if they have no such key."""
     by_name: dict[str, Any] = {}
     for index, item in enumerate(items):
         names = [str(item[key]) for key in ITEM_KEYS if key in item] if isinstance(item, dict) else []
         name = names[0] if names else str(index)
-        by_name[name if name not in by_name else f"{name} {index}"] = item
+        unique_name = f"{name} {index}" if name in by_name else name
+        by_name[unique_name] = item
     return by_name
 
 
 def _is_significant(change: Change) -> bool:
-    """Return False for empty values: the platform adds them later by itself."""
-    return change.old not in EMPTY or change.new not in EMPTY
+    """Return whether the old or the new value is not empty. The platform itself adds empty values to a job later."""
+    return change.old not in EMPTY_VALUES or change.new not in EMPTY_VALUES
 
 
 def _wheels(manifest: Manifest | None) -> dict[str, str]:
-    """Return the version and the beginning of the hash of each wheel by its name."""
+    """Return wheel name -> version and first digits of the hash; an empty dict without a manifest."""
+    if manifest is None:
+        return {}
     wheels = {}
-    for path in manifest.wheels if manifest else ():
+    for path in manifest.wheels:
         name, version = path.removeprefix("wheels/").split("-")[:2]
-        wheels[name] = f"{version} sha256:{manifest.files[path][:12]}" if manifest else ""
+        wheels[name] = f"{version} sha256:{manifest.files[path][:12]}"
     return wheels

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.deploy.plan import Change, JobPlan, Plan
 
 SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
-MAX_VALUE_WIDTH = 72
+MAX_VALUE_WIDTH = 72  # characters
 
 
 def render_plan(plan: Plan) -> Iterator[str]:
@@ -42,7 +42,7 @@ def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
         remarks.append("stays stopped")
     yield f"  {SIGNS[job.action]} job {job.key}: {', '.join([job.action, *remarks])}"
     for change in job.changes:
-        if not _is_release_path(change, plan):
+        if not _only_replaces_release(change, plan):
             yield f"      {change.path}: {_render_value(change.old)} -> {_render_value(change.new)}"
     for change in job.drift:
         if change.path == "job":
@@ -54,10 +54,10 @@ def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
         yield "      its run stops between two batches, then a run with these changes starts"
 
 
-def _is_release_path(change: Change, plan: Plan) -> bool:
-    """Return whether only the release in a path changes, which the plan shows above the jobs."""
-    old, new = f"/releases/{plan.deployed_release}/", f"/releases/{plan.release}/"
-    return old in str(change.old) and new in str(change.new)
+def _only_replaces_release(change: Change, plan: Plan) -> bool:
+    """Return whether a change replaces the deployed release by the new one in a path; `render_plan` shows both once."""
+    old_part, new_part = f"/releases/{plan.deployed_release}/", f"/releases/{plan.release}/"
+    return old_part in str(change.old) and new_part in str(change.new)
 
 
 def _render_value(value: Any) -> str:

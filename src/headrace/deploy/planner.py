@@ -16,11 +16,12 @@ from headrace.release.releases import Release
 
 
 def plan(release: Release, target: DeployTarget, state: State) -> Plan:
-    """Return what the release would change in an environment."""
+    """Return the plan that deploys a release to an environment, whose recorded state is `state`."""
     upload.require_downloadable(release, target)
     desired = {
         key: _with_run_as(job, state.jobs.get(key), target) for key, job in desired_jobs(release, target).items()
     }
+    existing = find_jobs(target, state, desired)
     return plan_diff.compare(
         environment=target.name,
         host=target.remote.name,
@@ -29,14 +30,15 @@ def plan(release: Release, target: DeployTarget, state: State) -> Plan:
         manifest=release.manifest,
         deployed_manifest=upload.read_manifest(state.release, target) if state.release != release.id else None,
         desired=desired,
-        current={key: _current_job(job, release, target) for key, job in find_jobs(target, state, desired).items()},
+        current={key: _current_job(job, release, target) for key, job in existing.items()},
     )
 
 
 def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: DeployTarget) -> DesiredJob:
-    """Set `run_as` if the release no longer does, because the platform would keep the old value.
+    """Return the desired job, with a `run_as` added if only the deployed job has one.
 
-    A user stays; a service principal is replaced by the deploying user.
+    The platform would keep the old `run_as` of a job that is sent without one. The added `run_as` is the old user, or
+    the deploying user if the old one is a service principal.
     """
     deployed_run_as = deployed.body.get("run_as") if deployed else None
     if not deployed_run_as or "run_as" in desired.body:
@@ -46,27 +48,31 @@ def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: Depl
 
 
 def find_jobs(target: DeployTarget, state: State, desired: dict[str, DesiredJob] | None = None) -> dict[str, RemoteJob]:
-    """Return the environment's existing jobs: those in the state, and those that unfinished deployments created."""
+    """Return the environment's existing jobs by key: jobs in the state, and jobs that unfinished deployments created.
+
+    The latter are searched for by tag, under the names of the `desired` jobs and of the jobs in the state's intent.
+    """
     jobs = {}
     for key, deployed in state.jobs.items():
         job = target.remote.get_job(deployed.id)
         if job is not None:
             _require_same_environment(job, target)
             jobs[key] = job
-    names = {key: {str(job.body["name"])} for key, job in (desired or {}).items() if key not in jobs}
-    for key, name in state.intent.creates.items() if state.intent else ():
-        if key not in jobs:
-            names.setdefault(key, set()).add(name)
+    names = {key: {str(job.body["name"])} for key, job in (desired or {}).items()}
+    creates = state.intent.creates if state.intent else {}
+    for key, name in creates.items():
+        names.setdefault(key, set()).add(name)
     for key, possible_names in names.items():
-        tagged = _find_by_tag(key, possible_names, target)
-        if tagged is not None:
-            jobs[key] = tagged
+        job = _find_by_tag(key, possible_names, target) if key not in jobs else None
+        if job is not None:
+            jobs[key] = job
     return jobs
 
 
 def _require_same_environment(job: RemoteJob, target: DeployTarget) -> None:
-    """Raise DeploymentError if a job of the state belongs to another environment, which uses the same state file."""
-    if job.tag.split("/")[1:2] in ([], [target.name]):
+    """Raise DeploymentError if the tag of a job in the state names another environment: both use one state file."""
+    tag_parts = job.tag.split("/")  # bundle, environment, job
+    if len(tag_parts) < 2 or tag_parts[1] == target.name:
         return
     raise DeploymentError(
         f"job {job.id} has the tag {job.tag!r}, but environment {target.name!r} uses the same state file",
@@ -76,7 +82,10 @@ def _require_same_environment(job: RemoteJob, target: DeployTarget) -> None:
 
 
 def _find_by_tag(key: str, names: set[str], target: DeployTarget) -> RemoteJob | None:
-    """Return the job with this environment's tag that is missing in the state, if there is one."""
+    """Return the job with this environment's tag for `key` and one of these names, or None.
+
+    Raise DeploymentError if a deployment with another state file created the job.
+    """
     tag = target.job_tag(key)
     matches = [job for name in sorted(names) for job in target.remote.list_jobs(name) if job.tag == tag]
     if not matches:
@@ -94,4 +103,5 @@ def _find_by_tag(key: str, names: set[str], target: DeployTarget) -> RemoteJob |
 
 def _current_job(job: RemoteJob, release: Release, target: DeployTarget) -> CurrentJob:
     active = target.remote.list_runs(job.id, active=True)
-    return CurrentJob(job, bool(active), any(not run.uses(release.id) for run in active))
+    runs_other_release = any(not run.uses(release.id) for run in active)
+    return CurrentJob(job, is_running=bool(active), runs_other_release=runs_other_release)

@@ -1,4 +1,4 @@
-"""Rules that a deployment must satisfy: production needs commits and service principals, deletions must be named."""
+"""Rules for deployments: production needs committed code and service principals, and deletions a confirmation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from headrace.release.releases import Release
 def require_allowed(
     plan: Plan, release: Release, target: DeployTarget, *, deletes: Collection[str], any_identity: bool
 ) -> None:
-    """Raise DeploymentError with all rules that the plan breaks. `deletes` names the jobs that may be deleted."""
+    """Raise DeploymentError with a problem for each rule that the plan breaks.
+
+    `deletes` has the keys of the jobs that may be deleted. With `any_identity`, jobs may run as users in production.
+    """
     problems = list(_production_problems(plan, release, target, any_identity=any_identity))
     for job in plan.jobs:
         if job.deletes_existing_job and job.key not in deletes:

@@ -8,15 +8,21 @@ from headrace.errors import DeploymentError
 
 
 def choose_rollback_release(state: State, target: DeployTarget, requested: str | None = None) -> str:
-    """Return the release whose id begins with `requested`, by default the one before the current release."""
-    deployed = dict.fromkeys(entry.release for entry in reversed(state.history) if entry.outcome == "done")
+    """Return the deployed release whose id begins with `requested`; without `requested`, the previous release.
+
+    Raise DeploymentError unless there is exactly one such release.
+    """
+    deployed = state.deployed_releases()
     others = [release for release in deployed if release != state.release]
-    matches = [release for release in deployed if release.startswith(requested)] if requested else _previous(state)
+    if requested:
+        matches = [release for release in deployed if release.startswith(requested)]
+        number = "several releases" if matches else "no release"
+        problem = f"{number} whose id begins with {requested!r} in its history"
+    else:
+        matches = _previous_release(state)
+        problem = "no release before the current one"
     if len(matches) == 1:
         return matches[0]
-    problem = f"no release {requested!r} in its history" if requested else "no release before the current one"
-    if len(matches) > 1:
-        problem = f"several releases whose id begins with {requested!r}"
     raise DeploymentError(
         f"environment {target.name!r} has {problem}",
         where=f"{target.remote.name}: {target.root}",
@@ -24,8 +30,8 @@ def choose_rollback_release(state: State, target: DeployTarget, requested: str |
     )
 
 
-def _previous(state: State) -> list[str]:
-    """Return the release before the current one in a list, or an empty list.
+def _previous_release(state: State) -> list[str]:
+    """Return a list with the release before the current one, or an empty list if there is none.
 
     If a rollback is unfinished, return its release. If another deployment is unfinished or failed, return the last
     release that was deployed completely.
@@ -36,11 +42,12 @@ def _previous(state: State) -> list[str]:
     has_failed = last is not None and last.outcome != "done" and last.command != "rollback"
     if state.release and (state.intent is not None or has_failed):
         return [state.release]
-    stack: list[str] = []
+    stack: list[str] = []  # ends with the current release; a rollback returns to the release before it
     for entry in state.history:
-        if entry.outcome != "done" or entry.release in stack[-1:]:
+        is_repetition = entry.release in stack[-1:]
+        if entry.outcome != "done" or is_repetition:
             continue
-        if entry.command == "rollback" and entry.release in stack:
+        if entry.command == "rollback" and entry.release in stack:  # undoes all deployments after this release
             del stack[stack.index(entry.release) :]
         stack.append(entry.release)
     return stack[-2:-1]

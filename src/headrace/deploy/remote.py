@@ -1,4 +1,4 @@
-"""What deployments need from a Databricks workspace, or from a directory beside a Spark cluster."""
+"""The interface of a deployment to a Databricks workspace, or to a directory beside a Spark cluster."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Run:
     phase: str  # the platform's life-cycle state
     result: str = ""  # empty until the run has ended
     message: str = ""
-    began: int = 0  # milliseconds
-    ended: int = 0
+    began: int = 0  # milliseconds since 1970
+    ended: int = 0  # likewise; 0 until the run has ended
     url: str = ""
-    paths: tuple[str, ...] = ()  # paths in releases that its tasks named when it started
-    tasks: dict[str, int] = field(default_factory=dict)  # task key -> the task's own run
+    paths: tuple[str, ...] = ()  # paths of release files in the tasks' settings, as of the start of the run
+    tasks: dict[str, int] = field(default_factory=dict)  # task key -> id of the task's run
 
     @property
     def is_active(self) -> bool:
@@ -42,22 +42,22 @@ class Run:
         return self.phase in ACTIVE
 
     def uses(self, release: str) -> bool:
-        """Return whether the run uses this release, or none, as runs of notebooks and queries do."""
+        """Return whether the run uses this release, or no release at all, like a run of a notebook."""
         return not self.paths or self.references(release)
 
     def references(self, release: str) -> bool:
-        """Return whether the run reads files of this release."""
+        """Return whether a task of the run names a file of this release."""
         return any(f"/releases/{release}/" in path for path in self.paths)
 
 
 class Remote(Protocol):
-    """A Databricks workspace, or the directory of a Spark cluster."""
+    """A Databricks workspace, or the directory beside a Spark cluster."""
 
-    name: str
+    name: str  # the host of the workspace, or the path of the directory
     max_file_size: int | None  # bytes that `read_file` can return; None for no limit
 
     def user(self) -> str:
-        """Return the user name that the calls are made with."""
+        """Return the name of the user who makes the calls."""
 
     def read_file(self, path: str) -> bytes | None:
         """Return the content of a file, or None if it does not exist."""
@@ -72,13 +72,13 @@ class Remote(Protocol):
         """Create a directory and its parents if they do not exist."""
 
     def list_directory(self, path: str) -> list[str]:
-        """Return the names in a directory; none if it does not exist."""
+        """Return the names in a directory; an empty list if it does not exist."""
 
     def delete(self, path: str) -> None:
         """Delete a file, or a directory with its content, if it exists."""
 
     def grant_read(self, directory: str, principal: dict[str, str]) -> None:
-        """Let a principal read a directory."""
+        """Grant a user, a group or a service principal read access to a directory."""
 
     def get_job(self, job_id: int) -> RemoteJob | None:
         """Return a job, or None if it was deleted."""
@@ -87,7 +87,7 @@ class Remote(Protocol):
         """Return the jobs with this name."""
 
     def create_job(self, body: dict[str, Any]) -> int:
-        """Create a job and return its id; a second call with the same tag does not create a second job."""
+        """Create a job and return its id. A repeated call with the same tag does not create a second job."""
 
     def reset_job(self, job_id: int, body: dict[str, Any]) -> None:
         """Replace all settings of a job."""
@@ -99,13 +99,13 @@ class Remote(Protocol):
         """Replace the permissions on a job; the owner stays."""
 
     def list_runs(self, job_id: int, *, active: bool = False) -> list[Run]:
-        """Return the latest runs of a job, or only the active ones; the newest first."""
+        """Return the latest runs of a job, or all active runs if `active`; the newest run first."""
 
     def start_run(self, job_id: int, token: str) -> int:
-        """Start a run and return its id; a second call with the same token does not start a second run."""
+        """Start a run and return its id. A repeated call with the same token does not start a second run."""
 
     def get_run(self, run_id: int) -> Run:
-        """Return a run."""
+        """Return the current state of a run."""
 
     def cancel_run(self, run_id: int) -> None:
         """Cancel a run if it is active; do not wait for its end."""
@@ -114,7 +114,7 @@ class Remote(Protocol):
         """Return the output of the run's tasks."""
 
     def write_request(self, path: str, content: bytes) -> bool:
-        """Write a stop request beside the checkpoints; return False if this path cannot be written."""
+        """Write a stop request beside the checkpoints and return True. Return False if the path is not writable."""
 
     def delete_request(self, path: str) -> None:
         """Delete a stop request if it exists."""

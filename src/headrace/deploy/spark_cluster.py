@@ -1,7 +1,7 @@
 """A directory beside a plain Spark cluster: releases and jobs are files, runs are processes on this machine.
 
-There is no scheduler. A deployment starts the run of a continuous job, which lasts until it is stopped or fails;
-schedules have no effect. The permissions of the file system decide who may read what.
+There is no scheduler. A deployment starts the run of a continuous job; the run lasts until it is stopped or fails.
+Schedules have no effect. File permissions replace the permissions of a workspace.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from headrace.deploy.remote import RemoteJob, Run
 from headrace.errors import DeploymentError, one_line
 from headrace.liveness import is_locked
 
-MAX_RUNS = 25  # that `list_runs` returns
+MAX_RUNS = 25  # `list_runs` returns at most this many runs
 
 
 class Cluster:
-    """The directory of one Spark cluster."""
+    """The directory beside one Spark cluster."""
 
     max_file_size: int | None = None
 
@@ -78,7 +78,7 @@ class Cluster:
         Path(path).mkdir(parents=True, exist_ok=True)
 
     def list_directory(self, path: str) -> list[str]:
-        """Return the names in a directory; none if it does not exist."""
+        """Return the names in a directory; an empty list if it does not exist."""
         return sorted(file.name for file in Path(path).iterdir()) if Path(path).is_dir() else []
 
     def delete(self, path: str) -> None:
@@ -92,9 +92,9 @@ class Cluster:
         """Do nothing: the permissions of the file system apply."""
 
     def write_request(self, path: str, content: bytes) -> bool:
-        """Write a stop request beside checkpoints on this machine; return False if this path cannot be written."""
+        """Write a stop request beside the checkpoints and return True. Return False if the path is not writable."""
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)  # a new run may not have written anything yet
+            Path(path).parent.mkdir(parents=True, exist_ok=True)  # a run that is just starting has not created it yet
             self.write_file(path, content)
         except OSError:
             return False
@@ -117,12 +117,15 @@ class Cluster:
         return [job for job in jobs if job is not None and job.settings["name"] == name]
 
     def create_job(self, body: dict[str, Any]) -> int:
-        """Create a job and return its id; a second call with the same tag does not create a second job."""
+        """Create a job and return its id. A repeated call with the same tag does not create a second job."""
         tag = body["tags"]["headrace"]
         existing = next((job for job in self.list_jobs(body["name"]) if job.tag == tag), None)
-        job_id = existing.id if existing else 1 + max(self._job_ids(), default=0)
-        while existing is None and not self.create_file(self._job_file(job_id), _to_json(body)):
-            job_id += 1
+        if existing is not None:
+            job_id = existing.id
+        else:
+            job_id = 1 + max(self._job_ids(), default=0)
+            while not self.create_file(self._job_file(job_id), _to_json(body)):
+                job_id += 1  # another deployment has just created a job with this id
         self._start_continuous_job(job_id, body)
         return job_id
 
@@ -152,22 +155,24 @@ class Cluster:
     # ── Runs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def list_runs(self, job_id: int, *, active: bool = False) -> list[Run]:
-        """Return the latest runs of a job, or only the active ones; the newest first."""
+        """Return the latest runs of a job, or the active ones among them if `active`; the newest run first."""
         newest_first = sorted(self._run_ids(), reverse=True)
         run_ids = [run_id for run_id in newest_first if self._read_submission(run_id).get("job") == job_id]
         runs = [self.get_run(run_id) for run_id in run_ids[:MAX_RUNS]]
         return [run for run in runs if run.is_active] if active else runs
 
     def get_run(self, run_id: int) -> Run:
-        """Return a run."""
+        """Return the current state of a run."""
         submission, directory = self._read_submission(run_id), self._runs / str(run_id)
         content = self.read_file(str(directory / submitted_run.RESULT))
         result = json.loads(content) if content else {}
         is_alive = not result and is_locked(directory / submitted_run.ALIVE)
         if result:
             phase, message = "TERMINATED", result["message"]
-        elif is_alive or time.time() - submission["began"] < submitted_run.START_TIMEOUT_S:
-            phase, message = ("RUNNING", "") if is_alive else ("PENDING", "")
+        elif is_alive:
+            phase, message = "RUNNING", ""
+        elif time.time() - submission["began"] < submitted_run.START_TIMEOUT_S:
+            phase, message = "PENDING", ""
         else:
             phase, message = "INTERNAL_ERROR", f"its process on {submission['host']} died"
         return Run(
@@ -183,7 +188,7 @@ class Cluster:
         )
 
     def start_run(self, job_id: int, token: str) -> int:
-        """Start a run and return its id; a second call with the same token does not start a second run."""
+        """Start a run and return its id. A repeated call with the same token does not start a second run."""
         job = self.get_job(job_id)
         if job is None:
             raise DeploymentError(f"job {job_id} does not exist", where=self.name, fix="deploy it again")
@@ -219,7 +224,7 @@ class Cluster:
             raise DeploymentError(
                 f"run {run_id} is a process on {submission['host']}",
                 where=self.name,
-                fix="run the same command on that machine",
+                fix=f"run the same command on {submission['host']}",
             )
         with suppress(ProcessLookupError, ValueError):
             os.kill(int((self._runs / str(run_id) / submitted_run.ALIVE).read_text()), signal.SIGTERM)
@@ -232,11 +237,13 @@ class Cluster:
         return [int(directory.name) for directory in self._runs.glob("[0-9]*")]
 
     def _read_submission(self, run_id: int) -> dict[str, Any]:
+        """Return what `start_run` wrote for a run; an empty dict if the run is just being created."""
         content = self.read_file(str(self._runs / str(run_id) / submitted_run.SUBMISSION))
         return json.loads(content) if content else {}
 
 
 def _write_temporary(path: Path, content: bytes) -> Path:
+    """Write the content to a new hidden file in the same directory, and return its path."""
     temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
     temporary.write_bytes(content)
     return temporary

@@ -1,4 +1,4 @@
-"""Read and write the state of an environment; lock it, so that one deployment at a time changes it."""
+"""Read and write the state of an environment, and lock it, so that only one command at a time changes it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Lock:
     id: str
     owner: str
     host: str
-    machine: str  # a boot of a machine and its process ids; host names are not unique
-    process: int
+    machine: str  # from `_machine_id`, because host names are not unique
+    process: int  # process id
     since: str
     command: str
 
@@ -40,8 +40,8 @@ class Lock:
 
     @property
     def is_dead(self) -> bool:
-        """Whether its process ran on this machine and has certainly ended."""
-        return bool(self.machine) and self.machine == _machine() and not process_exists(self.process)
+        """Whether the process that created the lock has ended. False if it runs on another machine."""
+        return bool(self.machine) and self.machine == _machine_id() and not process_exists(self.process)
 
 
 class StateStore:
@@ -49,11 +49,11 @@ class StateStore:
 
     def __init__(self, target: DeployTarget) -> None:
         self._target = target
-        self._state, self._lock = f"{target.root}/state.json", f"{target.root}/lock.json"
+        self._state_path, self._lock_path = f"{target.root}/state.json", f"{target.root}/lock.json"
 
     def read(self) -> State:
         """Return the state, or an empty one if nothing was deployed yet."""
-        content = self._target.remote.read_file(self._state)
+        content = self._target.remote.read_file(self._state_path)
         if content is None:
             return State(lineage="")
         try:
@@ -61,64 +61,67 @@ class StateStore:
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"the state of environment {self._target.name!r} cannot be read: {error}",
-                where=f"{self._target.remote.name}: {self._state}",
+                where=f"{self._target.remote.name}: {self._state_path}",
                 fix="use the version of Headrace that wrote it, or a newer one",
             ) from error
 
     def write(self, state: State) -> State:
         """Write the state with the next serial and return it."""
         new = replace(state, lineage=state.lineage or uuid.uuid4().hex, serial=state.serial + 1)
-        self._target.remote.write_file(self._state, new.to_json().encode())
+        self._target.remote.write_file(self._state_path, new.to_json().encode())
         return new
 
     @contextmanager
     def locked(self, command: str, *, break_lock: bool, report: Report) -> Iterator[None]:
-        """Hold the lock. Raise DeploymentError if it is taken, unless `break_lock` is set or its process has ended."""
+        """Hold the lock of the environment while `command` runs.
+
+        If another command holds the lock, raise DeploymentError, unless `break_lock` is set or its process has ended.
+        """
         remote, own = self._target.remote, self._new_lock(command)
         remote.make_directory(self._target.root)
         content = (json.dumps(to_document(own), indent=1) + "\n").encode()
-        while not remote.create_file(self._lock, content):
-            existing = remote.read_file(self._lock)
+        while not remote.create_file(self._lock_path, content):
+            existing = remote.read_file(self._lock_path)
             if existing is None:
-                continue  # released since
+                continue  # the other command has released the lock in the meantime
             other = from_document(Lock, json.loads(existing))
             if not (break_lock or other.is_dead):
                 raise self._locked_error(other)
-            reason = "is broken" if not other.is_dead else "is taken over: its process has ended"
+            reason = "is taken over: its process has ended" if other.is_dead else "is broken"
             report(f"the lock of {other.owner} on {other.host} (process {other.process}, {other.age} old) {reason}")
-            remote.delete(self._lock)
+            remote.delete(self._lock_path)
         try:
             yield
         finally:
-            if remote.read_file(self._lock) == content:
-                remote.delete(self._lock)
+            if remote.read_file(self._lock_path) == content:  # otherwise another command broke this lock
+                remote.delete(self._lock_path)
 
     def remove_dead_lock(self) -> None:
-        """Delete the lock if its process has ended. To be called when the environment needs no change."""
-        content = self._target.remote.read_file(self._lock)
+        """Delete the lock if its process has ended. Call it when there is nothing to change, instead of `locked`."""
+        content = self._target.remote.read_file(self._lock_path)
         if content is not None and from_document(Lock, json.loads(content)).is_dead:
-            self._target.remote.delete(self._lock)
+            self._target.remote.delete(self._lock_path)
 
     def _new_lock(self, command: str) -> Lock:
         host, user = socket.gethostname(), self._target.user
-        return Lock(uuid.uuid4().hex, user, host, _machine(), os.getpid(), timestamp(), command)
+        return Lock(uuid.uuid4().hex, user, host, _machine_id(), os.getpid(), timestamp(), command)
 
     def _locked_error(self, lock: Lock) -> DeploymentError:
         return DeploymentError(
             f"environment {self._target.name!r} is being changed by {lock.owner} on {lock.host} "
             f"(process {lock.process}, {lock.command}, for {lock.age})",
-            where=f"{self._target.remote.name}: {self._lock}",
-            fix="wait for it; if its process has ended, run the same command with --break-lock",
+            where=f"{self._target.remote.name}: {self._lock_path}",
+            fix="wait until that command ends; if its process has ended, run the same command with --break-lock",
         )
 
 
 def timestamp() -> str:
-    """Return the present time as it is written to the state."""
+    """Return the current time as ISO 8601 text, the format of the state."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration as text, in its largest unit."""
+    """Return a duration as text in the largest unit that fits, such as `3 hours`."""
     for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
         if seconds >= size or size == 1:
             count = int(seconds // size)
@@ -126,8 +129,8 @@ def format_duration(seconds: float) -> str:
     raise AssertionError(seconds)
 
 
-def _machine() -> str:
-    """Return an identifier of this boot and this namespace of process ids; empty where /proc does not have them."""
+def _machine_id() -> str:
+    """Return an identifier of the current boot and the namespace of process ids, or "" on systems without /proc."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

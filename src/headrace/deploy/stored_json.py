@@ -12,7 +12,7 @@ D = TypeVar("D", bound="DataclassInstance")
 
 Document = dict[str, Any]
 
-# Fields whose key in the files differs from their name: files of earlier versions must stay readable.
+# Field name -> key in the files, for fields that were renamed. The keys stay, so that older files remain readable.
 STORED_KEYS = {
     "command": "what",
     "deployed_release": "before",
@@ -28,11 +28,14 @@ STORED_KEYS = {
 
 
 def to_document(value: DataclassInstance) -> Document:
-    """Convert a dataclass, recursively, to its stored JSON form."""
+    """Convert a value of a dataclass, and the dataclasses in it, to their stored JSON form."""
     return asdict(value, dict_factory=lambda pairs: {STORED_KEYS.get(name, name): item for name, item in pairs})
 
 
 def from_document(kind: type[D], document: Document) -> D:
-    """Return a value of this class; raise TypeError for missing or unknown keys."""
+    """Convert the stored JSON form to a value of a dataclass; raise TypeError for missing or unknown keys.
+
+    Nested values must be converted already.
+    """
     names = {STORED_KEYS.get(field.name, field.name): field.name for field in fields(kind)}
     return kind(**{names.get(key, key): item for key, item in document.items()})

@@ -1,6 +1,6 @@
-"""Run the tasks of a job on this machine, for a plain Spark cluster, with the wheels of its release.
+"""Run the tasks of a job for a plain Spark cluster: as processes on this machine, with the wheels of a release.
 
-This file is executed as a script; its argument is the directory of the run. It imports nothing of Headrace, because
+This file is executed as a script; its argument is the directory of the run. It imports no module of Headrace, because
 the tasks use the Headrace of the release.
 """
 
@@ -17,10 +17,12 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-SUBMISSION, RESULT, ALIVE, LOG = "order.json", "result.json", "alive", "log.txt"
-START_TIMEOUT_S = 30.0  # until a new run must have locked its file ALIVE
+SUBMISSION, RESULT, LOG = "order.json", "result.json", "log.txt"  # files in the directory of the run
+ALIVE = "alive"  # a file that this script keeps locked; it contains the process id of the script
+START_TIMEOUT_S = 30.0  # a run that has not locked ALIVE after this time has died
 POLL_INTERVAL_S = 0.1
-CALL = """
+# What a task's process executes: it calls the entry point of a package, with the remaining arguments.
+CALL_ENTRY_POINT = """
 import sys
 from importlib.metadata import distribution
 package, name = sys.argv[1:3]
@@ -52,11 +54,12 @@ def main(directory: Path) -> None:
                 exit_codes[key] = processes.pop(key).returncode
         is_ending = signals or any(exit_codes.values())
         for key, task in tasks.items():
-            dependencies = [dependency["task_key"] for dependency in task.get("depends_on", [])]
-            if key in processes or key in exit_codes:
+            is_started = key in processes or key in exit_codes
+            if is_started:
                 continue
+            dependencies = [dependency["task_key"] for dependency in task.get("depends_on", [])]
             if is_ending:
-                exit_codes[key] = 0  # skipped
+                exit_codes[key] = 0  # the task is skipped
             elif all(exit_codes.get(dependency) == 0 for dependency in dependencies):
                 processes[key] = _start_task(task["python_wheel_task"], environment)
         if is_ending and not is_terminating:
@@ -65,18 +68,20 @@ def main(directory: Path) -> None:
                 process.terminate()  # a run of Headrace then stops between two batches
         time.sleep(POLL_INTERVAL_S)
     failed = sorted(key for key, code in exit_codes.items() if code)
-    result = "CANCELED" if signals and not failed else "FAILED" if failed else "SUCCESS"
-    message = f"task {failed[0]} ended with exit code {exit_codes[failed[0]]}" if failed else ""
+    if failed:
+        result, message = "FAILED", f"task {failed[0]} ended with exit code {exit_codes[failed[0]]}"
+    else:
+        result, message = "CANCELED" if signals else "SUCCESS", ""
     _write_json(directory / RESULT, {"result": result, "message": message, "ended": time.time()})
 
 
 def _environment(directory: Path, wheels: list[str]) -> dict[str, str]:
-    """Return environment variables that put the wheels first on the Python path, here and on the cluster."""
+    """Return environment variables that put the wheels first on the Python path of the driver and of the executors."""
     site, archives = directory / "site", []
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as opened:
             opened.extractall(site)
-        archive = directory / f"{Path(wheel).stem}.zip"
+        archive = directory / f"{Path(wheel).stem}.zip"  # --py-files accepts .zip files, but not .whl files
         archive.symlink_to(wheel)
         archives.append(str(archive))
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -85,12 +90,14 @@ def _environment(directory: Path, wheels: list[str]) -> dict[str, str]:
 
 
 def _start_task(task: dict[str, Any], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    named = [f"--{name}={value}" for name, value in (task.get("named_parameters") or {}).items()]
-    arguments = [task["package_name"], task["entry_point"], *named, *(task.get("parameters") or [])]
-    return subprocess.Popen([sys.executable, "-P", "-c", CALL, *arguments], env=environment)
+    """Start a process that calls the entry point of a wheel task, with the task's parameters."""
+    named_parameters = [f"--{name}={value}" for name, value in (task.get("named_parameters") or {}).items()]
+    arguments = [task["package_name"], task["entry_point"], *named_parameters, *(task.get("parameters") or [])]
+    return subprocess.Popen([sys.executable, "-P", "-c", CALL_ENTRY_POINT, *arguments], env=environment)
 
 
 def _write_json(file: Path, value: dict[str, Any]) -> None:
+    """Write the file atomically."""
     temporary = file.with_suffix(".new")
     temporary.write_text(json.dumps(value))
     temporary.replace(file)

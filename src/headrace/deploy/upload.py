@@ -1,4 +1,4 @@
-"""Copy releases to and from an environment, and verify their files against the manifest."""
+"""Upload releases to an environment and download them, and verify their files against the manifest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.release.releases import MANIFEST, Manifest, Release
 
 
 def upload_release(release: Release, target: DeployTarget, report: Report) -> None:
-    """Upload the release. The manifest comes last: a release with a manifest is complete and was verified."""
+    """Upload the release, verify its files, then upload its manifest. A release with a manifest is thus complete."""
     remote, directory = target.remote, target.release_path(release.id)
     if remote.read_file(f"{directory}/{MANIFEST}") is not None:
         return
@@ -37,7 +37,7 @@ def upload_release(release: Release, target: DeployTarget, report: Report) -> No
 
 
 def require_downloadable(release: Release, target: DeployTarget) -> None:
-    """Raise DeploymentError for a file that could be uploaded but is too large to be read back."""
+    """Raise DeploymentError if a file of the release could be uploaded but is too large to be downloaded again."""
     limit = target.remote.max_file_size
     if limit is None:
         return
@@ -51,49 +51,52 @@ def require_downloadable(release: Release, target: DeployTarget) -> None:
             )
 
 
-def read_manifest(release: str, target: DeployTarget) -> Manifest | None:
-    """Return the manifest of an uploaded release, or None if the release is missing or incomplete."""
-    content = target.remote.read_file(f"{target.release_path(release)}/{MANIFEST}") if release else None
+def read_manifest(release_id: str, target: DeployTarget) -> Manifest | None:
+    """Return the manifest of an uploaded release, or None if the id is empty or the release missing or incomplete."""
+    content = target.remote.read_file(f"{target.release_path(release_id)}/{MANIFEST}") if release_id else None
     return None if content is None else Manifest.from_json(content.decode())
 
 
-def fetch_release(release: str, target: DeployTarget, root: Path, report: Report) -> Release:
-    """Return the local release if its files are intact; otherwise download it from the environment."""
+def fetch_release(release_id: str, target: DeployTarget, root: Path, report: Report) -> Release:
+    """Return the release in the bundle at `root` if its files are intact; otherwise download it there.
+
+    Raise DataError if the environment does not have it, or if the downloaded files differ from the manifest.
+    """
     parent = root / "dist" / "releases"
-    local = next((candidate for candidate in releases.list_releases(root) if candidate.id == release), None)
+    local = next((release for release in releases.list_releases(root) if release.id == release_id), None)
     if local is not None and not releases.verify(local):
         return local
-    manifest = read_manifest(release, target)
+    manifest = read_manifest(release_id, target)
     if manifest is None:
         raise DataError(
-            f"release {release} is no longer in environment {target.name!r}",
-            where=f"{target.remote.name}: {target.release_path(release)}",
-            fix="check out its commit (see `headrace history`), build it again and deploy that",
+            f"release {release_id} is no longer in environment {target.name!r}",
+            where=f"{target.remote.name}: {target.release_path(release_id)}",
+            fix="check out its commit (see `headrace history`), and run `headrace deploy` there",
         )
-    report(f"release {release}: downloading {len(manifest.files)} files from {target.name} …")
+    report(f"release {release_id}: downloading {len(manifest.files)} files from {target.name} …")
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=parent) as temporary:
-        fetched = Release(Path(temporary) / release, manifest)
+        fetched = Release(Path(temporary) / release_id, manifest)
         for path in manifest.files:
-            content = target.remote.read_file(f"{target.release_path(release)}/{path}")
+            content = target.remote.read_file(f"{target.release_path(release_id)}/{path}")
             file = fetched.directory / path
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content or b"")
+            file.write_bytes(content or b"")  # `require_intact` reports a file that is missing
         (fetched.directory / MANIFEST).write_text(manifest.to_json())
         releases.require_intact(fetched)
         if local is not None:
             shutil.rmtree(local.directory)
-        fetched.directory.rename(parent / release)
-    return Release(parent / release, manifest)
+        fetched.directory.rename(parent / release_id)
+    return Release(parent / release_id, manifest)
 
 
-def delete_releases(target: DeployTarget, releases: Set[str]) -> list[str]:
-    """Delete these releases and return their ids."""
-    for release in sorted(releases):
+def delete_releases(target: DeployTarget, release_ids: Set[str]) -> list[str]:
+    """Delete these releases from the environment and return their ids, sorted."""
+    for release_id in sorted(release_ids):
         # The manifest is deleted first, so that a partly deleted release does not count as complete.
-        target.remote.delete(f"{target.release_path(release)}/{MANIFEST}")
-        target.remote.delete(target.release_path(release))
-    return sorted(releases)
+        target.remote.delete(f"{target.release_path(release_id)}/{MANIFEST}")
+        target.remote.delete(target.release_path(release_id))
+    return sorted(release_ids)
 
 
 def _sha256(content: bytes | None) -> str:

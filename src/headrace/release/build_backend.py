@@ -1,8 +1,9 @@
 """Child process that calls a build backend and reports which files of the bundle the backend read.
 
 Called as `python -m headrace.release.build_backend BACKEND WHEEL_DIRECTORY` in the bundle. The last line on stdout is
-the report as JSON: the name of the wheel, the paths that were read, and a path that was not read because a link leads
-out of the bundle. Only the backend knows which files it packs, but it can pack only files that it opens.
+the report as JSON: `name` of the wheel, `read` with the paths that were read, and `external_link`, a path that was not
+read because it leads out of the bundle. Only the backend knows which files it packs, but it can pack only files that it
+opens.
 """
 
 from __future__ import annotations
@@ -19,24 +20,30 @@ from headrace.release.packing import CACHE, is_hidden, leads_out
 
 
 class ReadRecorder:
-    """Records the files of the bundle that are opened for reading, except files that are never packed."""
+    """Records the files of the bundle that are opened for reading, except files that a release never packs."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.paths: set[str] = set()
-        self.external_link = ""
+        self.external_link = ""  # the last path that leads out of the bundle
 
     def on_event(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Record a file that Python opens. This is an audit hook, see sys.addaudithook."""
-        if event != "open" or not isinstance(arguments[0], str) or arguments[2] & (os.O_WRONLY | os.O_RDWR):
+        """Record a file that Python opens for reading. This is an audit hook: see sys.addaudithook.
+
+        Raise PermissionError before a file is opened whose path leads out of the bundle.
+        """
+        if event != "open" or not isinstance(arguments[0], str):
+            return
+        opens_for_writing = arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if opens_for_writing:
             return
         path = Path(os.path.abspath(arguments[0]))  # noqa: PTH100 - resolve() would follow links
         if not path.is_relative_to(self.root) or path.is_relative_to(sys.prefix):
-            return  # a virtual environment in the bundle may consist of links to a package cache
+            return  # not a file of the bundle; a virtual environment inside it may link to a package cache outside
         name = path.relative_to(self.root).as_posix()
         if is_hidden(name) or CACHE in path.parts:
             return
-        if leads_out(self.root, path):  # refuse before opening it: the link may lead anywhere
+        if leads_out(self.root, path):
             self.external_link = name
             raise PermissionError(f"{name} is outside of the bundle")
         self.paths.add(name)

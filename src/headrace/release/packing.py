@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from headrace.errors import ConfigurationError, Problem
 
-CREDENTIAL = re.compile(r"\.env.*|.*\.(pem|key)|cred.*|.*secret.*", re.IGNORECASE | re.DOTALL)
+CREDENTIAL_NAME = re.compile(r"\.env.*|.*\.(pem|key)|cred.*|.*secret.*", re.IGNORECASE | re.DOTALL)
 CACHE = "__pycache__"
 
 
@@ -20,9 +20,9 @@ def is_hidden(path: str) -> bool:
 
 
 def list_files(root: Path, names: Iterable[str]) -> list[str]:
-    """Return the paths of all files below `names`, without hidden ones.
+    """Return the paths of all files that are not hidden, in the files and directories `names` of the bundle.
 
-    Raise ConfigurationError for all links that cannot be packed.
+    Raise ConfigurationError with a problem for each link that cannot be packed.
     """
     files: list[str] = []
     problems: list[Problem] = []
@@ -42,13 +42,15 @@ def list_files(root: Path, names: Iterable[str]) -> list[str]:
 
 def find_credentials(root: Path, paths: Iterable[str]) -> list[str]:
     """Return the paths that look like a credential, by their own name or by the name of the file they link to."""
-    return sorted(
-        {path for path in paths if any(_is_credential(name) for name in (path, os.path.realpath(root / path)))}
-    )
+
+    def looks_like_credential(path: str) -> bool:
+        return any(_is_credential(name) for name in (path, os.path.realpath(root / path)))
+
+    return sorted({path for path in paths if looks_like_credential(path)})
 
 
-def require_allowed(root: Path, credentials: Iterable[str]) -> None:
-    """Raise ConfigurationError with a problem for each of these paths, if there are any."""
+def raise_for_credentials(root: Path, credentials: Iterable[str]) -> None:
+    """Raise ConfigurationError with a problem for each of these paths; do nothing if there are none."""
     problems = [
         Problem(
             str(root / path),
@@ -62,17 +64,17 @@ def require_allowed(root: Path, credentials: Iterable[str]) -> None:
 
 
 def leads_out(root: Path, path: Path) -> bool:
-    """Return whether a path in the bundle contains a link out of the bundle, even if a second link leads back."""
+    """Return whether a path contains a link that leads out of the bundle, even if a later link leads back into it."""
     return any(_is_outside(root, link) for link in _links(root, path))
 
 
 def _is_credential(path: str) -> bool:
     name = PurePosixPath(path).name
-    return bool(CREDENTIAL.fullmatch(name)) and not name.lower().endswith(".py")
+    return bool(CREDENTIAL_NAME.fullmatch(name)) and not name.lower().endswith(".py")
 
 
 def _link_problem(root: Path, path: Path) -> Problem | None:
-    """Return the problem of the first link in the path that cannot be packed, or None."""
+    """Return the problem of the first link in the path that cannot be packed, or None if all links can be packed."""
     for link in _links(root, path):
         target = Path(os.path.realpath(link))
         if _is_outside(root, link):

@@ -1,10 +1,10 @@
-"""Build and verify releases. A release is a directory that is named by the hash of its content.
+"""Build and verify releases. A release is a directory that is named after the hash of its content.
 
 dist/releases/<id>/
-    wheels/             the bundle's own wheel and those in vendor/
+    wheels/             the bundle's own wheel and the wheels in vendor/
     requirements.txt    the bundle's runtime.lock: all other packages, with hashes
     conf/ resources/ databricks.yml
-    manifest.json       the hashes of the files, the commit and the version of Headrace; not part of the hash
+    manifest.json       the hashes of the other files, the commit and the version of Headrace; not hashed itself
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -25,15 +24,16 @@ from typing import Any
 from headrace import __version__
 from headrace.errors import ConfigurationError, DataError, Problem
 from headrace.graph.static_checks import check_files
-from headrace.release import packing, wheels
+from headrace.release import packing, wheels, working_tree
 
 COPIED = ("conf", "resources", "databricks.yml")
+VENDORED = "vendor"
 LOCK, REQUIREMENTS, MANIFEST = "runtime.lock", "requirements.txt", "manifest.json"
 PROJECT = "pyproject.toml"
-CURRENT = ".release.json"  # in dist: the hash of the tree that the last release was built from
-ID_LENGTH = 12
-BUILD_VERSION = 2  # incremented when a release packs other files of the same tree, so that it is built again
-Confirm = Callable[[Sequence[str]], bool]
+CURRENT = ".release.json"  # in dist: the id of the last release, and the hash of the tree that it was built from
+ID_LENGTH = 12  # characters
+BUILD_VERSION = 2  # increment it when a build of the same tree packs other files, so that `current` builds again
+Confirm = Callable[[Sequence[str]], bool]  # asks the user whether to pack files that look like credentials
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Manifest:
 
     id: str
     files: dict[str, str]  # path -> sha256
-    headrace: str
+    headrace: str  # version
     commit: str = ""
-    dirty: bool = False
+    dirty: bool = False  # built from uncommitted changes
     signatures: dict[str, Any] = field(default_factory=dict)  # of the steps; reserved, always empty
 
     @property
@@ -76,36 +76,37 @@ class Release:
 
 
 def reject_credentials(credentials: Sequence[str]) -> bool:
-    """Return False: a caller that cannot ask the user packs no file that looks like a credential."""
+    """Return False. This is the default of `confirm`, for callers that cannot ask the user."""
     return False
 
 
 def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = reject_credentials) -> Release:
-    """Build the release of the working tree. If one with the same content exists, return that one.
+    """Build the release of the working tree, or return the existing release with the same content.
 
-    Files that look like a credential are packed only if they are in `allowed`, or `confirm` returns true for them.
+    Raise ConfigurationError for files that look like a credential, unless `allowed` contains them or `confirm` returns
+    True for them.
     """
     _require_lock(root)
-    own = _own_files(root)
+    copied = _copied_files(root)
     parent = root / "dist" / "releases"
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=parent) as temporary:
         content = Path(temporary) / "content"
         (content / "wheels").mkdir(parents=True)
         wheel = wheels.build_wheel(root, Path(temporary))
-        _require_allowed(root, [*own, *wheel.sources], allowed, confirm)
+        _require_allowed(root, [*copied, *wheel.sources], allowed, confirm)
         wheels.name_after_content(wheel.file, content / "wheels")
-        for vendored in _vendored(root):
+        for vendored in _vendored_wheels(root):
             shutil.copyfile(vendored, content / "wheels" / vendored.name)
         shutil.copyfile(root / LOCK, content / REQUIREMENTS)
         for name in COPIED:
             _copy(root / name, content / name)
         files = file_hashes(content)
-        commit, dirty = _commit(root)
-        manifest = Manifest(_id(files), files, __version__, commit, dirty)
+        commit, dirty = working_tree.commit(root)
+        manifest = Manifest(_release_id(files), files, __version__, commit, dirty)
         (content / MANIFEST).write_text(manifest.to_json())
         directory = parent / manifest.id
-        if directory.exists():  # replace the manifest: the same content may have been committed since
+        if directory.exists():  # replace only the manifest: its commit may have changed
             (content / MANIFEST).replace(directory / MANIFEST)
         else:
             content.rename(directory)
@@ -114,13 +115,15 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
 
 def current(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = reject_credentials) -> Release:
     """Return the release of the working tree; build it unless the last release was built from exactly this tree."""
-    stamp, tree = root / "dist" / CURRENT, _tree_hash(root)
+    stamp, builder = root / "dist" / CURRENT, (__version__, BUILD_VERSION, sys.version_info)
+    tree = working_tree.content_hash(root, packed=(*COPIED, VENDORED), builder=builder)
     with suppress(OSError, ValueError):
         last = json.loads(stamp.read_text())
         matches = [release for release in list_releases(root) if tree and last == {"tree": tree, "id": release.id}]
-        if matches and not verify(matches[0]):
+        is_intact = bool(matches) and not verify(matches[0])
+        if is_intact:
             return matches[0]
-    _own_files(root)  # raises for a link out of the bundle before its target is read as configuration
+    _copied_files(root)  # raises for a link out of the bundle before its target is read as configuration
     problems = check_files(root).problems
     if problems:
         raise ConfigurationError.of(problems)
@@ -130,7 +133,7 @@ def current(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rej
 
 
 def find(root: Path, release_id: str) -> Release:
-    """Return the release with that id, which may be shortened; raise ConfigurationError unless there is exactly one."""
+    """Return the release whose id begins with `release_id`; raise ConfigurationError unless there is exactly one."""
     built = list_releases(root)
     matches = [release for release in built if release.id.startswith(release_id)] if release_id else []
     if len(matches) == 1:
@@ -142,15 +145,20 @@ def find(root: Path, release_id: str) -> Release:
 
 
 def verify(release: Release) -> list[Problem]:
-    """Compare the files with the manifest, and the manifest with the id; return what differs."""
+    """Return a problem for each file that differs from the manifest, and one if the manifest differs from the id."""
     actual, expected = file_hashes(release.directory), release.manifest.files
     problems = []
     fix = "delete the directory and build the release again from its commit"
     for path in sorted(actual.keys() | expected.keys()):
         if actual.get(path) != expected.get(path):
-            change = "is missing" if path not in actual else "was added" if path not in expected else "was changed"
+            if path not in actual:
+                change = "is missing"
+            elif path not in expected:
+                change = "was added"
+            else:
+                change = "was changed"
             problems.append(Problem(str(release.directory / path), f"release {release.id}: {path} {change}", fix))
-    if _id(expected) != release.id or release.directory.name != release.id:
+    if _release_id(expected) != release.id or release.directory.name != release.id:
         problems.append(
             Problem(str(release.directory / MANIFEST), f"release {release.id}: the manifest does not match the id", fix)
         )
@@ -165,16 +173,17 @@ def require_intact(release: Release) -> None:
 
 
 def file_hashes(directory: Path) -> dict[str, str]:
-    """Return path -> sha256 of all files but the manifest."""
-    return {path: hashlib.sha256((directory / path).read_bytes()).hexdigest() for path in _paths(directory)}
+    """Return path -> sha256 of all files in a release except the manifest."""
+    return {path: hashlib.sha256((directory / path).read_bytes()).hexdigest() for path in _hashed_paths(directory)}
 
 
-def _id(files: dict[str, str]) -> str:
+def _release_id(files: dict[str, str]) -> str:
+    """Return the id of a release with these files: the first characters of a hash of their hashes and paths."""
     lines = "".join(f"{digest}  {path}\n" for path, digest in sorted(files.items()))
     return hashlib.sha256(lines.encode()).hexdigest()[:ID_LENGTH]
 
 
-def _paths(directory: Path) -> Iterator[str]:
+def _hashed_paths(directory: Path) -> Iterator[str]:
     for file in sorted(directory.rglob("*")):
         path = file.relative_to(directory).as_posix()
         if file.is_file() and path != MANIFEST:
@@ -182,7 +191,7 @@ def _paths(directory: Path) -> Iterator[str]:
 
 
 def list_releases(root: Path) -> list[Release]:
-    """Return all releases that are built."""
+    """Return all releases in the bundle's dist directory."""
     manifests = sorted((root / "dist" / "releases").glob(f"[!.]*/{MANIFEST}"))
     return [Release(file.parent, Manifest.from_json(file.read_text())) for file in manifests]
 
@@ -197,21 +206,25 @@ def _require_lock(root: Path) -> None:
         )
 
 
-def _own_files(root: Path) -> list[str]:
-    """Return the files that a release copies, without wheels. Raise ConfigurationError for bad links."""
-    packing.list_files(root, (file.relative_to(root).as_posix() for file in _vendored(root)))
+def _copied_files(root: Path) -> list[str]:
+    """Return the files that a release copies, without wheels.
+
+    Raise ConfigurationError for links that cannot be packed, also among the wheels in vendor/.
+    """
+    packing.list_files(root, (wheel.relative_to(root).as_posix() for wheel in _vendored_wheels(root)))
     return packing.list_files(root, (*COPIED, LOCK, PROJECT))
 
 
-def _vendored(root: Path) -> list[Path]:
-    return [file for file in sorted((root / "vendor").glob("*.whl")) if not packing.is_hidden(file.name)]
+def _vendored_wheels(root: Path) -> list[Path]:
+    return [file for file in sorted((root / VENDORED).glob("*.whl")) if not packing.is_hidden(file.name)]
 
 
 def _require_allowed(root: Path, paths: Sequence[str], allowed: Collection[str], confirm: Confirm) -> None:
+    """Raise ConfigurationError for paths that look like a credential and are neither allowed nor confirmed."""
     accepted = {os.path.relpath(root / path, root) for path in allowed}
     credentials = [path for path in packing.find_credentials(root, paths) if path not in accepted]
     if credentials and not confirm(credentials):
-        packing.require_allowed(root, credentials)
+        packing.raise_for_credentials(root, credentials)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -219,33 +232,3 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", packing.CACHE))
     elif source.is_file():
         shutil.copyfile(source, target)
-
-
-def _commit(root: Path) -> tuple[str, bool]:
-    """Return the commit that is checked out, and whether the bundle has uncommitted changes."""
-    commit = _git(root, "rev-parse", "HEAD").strip()
-    return commit, not commit or bool(_git(root, "status", "--porcelain", "--", ".").strip())
-
-
-def _tree_hash(root: Path) -> str:
-    """Return a hash of everything that a release is built from.
-
-    Outside of git return an empty string, as it is not known which files belong to the tree.
-    """
-    paths = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ".")
-    if not paths:
-        return ""
-    files = {root / path for path in paths.split("\0") if path}
-    files |= {file for name in (*COPIED, "vendor") for file in (root / name).rglob("*")} | {root / COPIED[-1]}
-    digest = hashlib.sha256(repr((__version__, BUILD_VERSION, sys.version_info, _commit(root))).encode())
-    for file in sorted(files):
-        if file.is_symlink():  # a link to a directory packs the files in it
-            digest.update(f"{file.relative_to(root)} -> {file.readlink()}\n".encode())
-        if file.is_file():
-            digest.update(f"{file.relative_to(root)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()
-
-
-def _git(root: Path, *arguments: str) -> str:
-    process = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
-    return process.stdout if process.returncode == 0 else ""

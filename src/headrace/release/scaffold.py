@@ -1,9 +1,9 @@
-"""Create a bundle from templates, with Headrace's own wheel and its hash in the lock file.
+"""Create a bundle from templates, with Headrace's own wheel in vendor/ and the hash of the wheel in the lock file.
 
-templates/ contains the files of a bundle, with `.template` added to their names. Replaced in names and contents:
-    @NAME@       the name of the bundle, which is also that of its package, its pipeline and its job
-    @VERSION@    the version of the wheel in vendor/
-    @SHA256@     the hash of that wheel
+templates/ contains the files of a bundle, with `.template` added to their names. Placeholders in names and contents:
+    @NAME@       the name of the bundle, of its package, of its pipeline and of its job
+    @VERSION@    the version of Headrace's wheel
+    @SHA256@     the hash of Headrace's wheel
     @DOT@        a dot, because a wheel contains no hidden files
 """
 
@@ -29,7 +29,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 def create_bundle(name: str, directory: Path) -> None:
-    """Create a bundle in a directory that does not exist or contains only .git. On an error, leave nothing behind."""
+    """Create a bundle in a directory that does not exist or contains only .git. After an error, no file remains."""
     require_valid_name(name)
     try:
         _require_empty(directory)
@@ -43,7 +43,7 @@ def create_bundle(name: str, directory: Path) -> None:
 
 
 def require_valid_name(name: str) -> None:
-    """Raise ConfigurationError if the name is not valid for a package, a pipeline and a schema, or is taken."""
+    """Raise ConfigurationError if the name is not valid for a package, a pipeline and a schema, or is already used."""
     if not NAME.fullmatch(name):
         message = f"{name!r} is not a valid bundle name: use lower-case letters, digits and single underscores"
     elif owner := _owner(name):
@@ -55,16 +55,19 @@ def require_valid_name(name: str) -> None:
 
 def _corrected(name: str) -> str:
     """Return a similar name that is valid and free."""
-    parts = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+    snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    parts = re.findall(r"[a-z0-9]+", snake_case)
     similar = "_".join(parts).removeprefix("headrace").lstrip("0123456789_")
-    return f"{similar or 'my'}_jobs" if not similar or _owner(similar) else similar
+    if not similar:
+        return "my_jobs"
+    return f"{similar}_jobs" if _owner(similar) else similar
 
 
 def _owner(name: str) -> str:
-    """Return what the name already belongs to, or an empty string if it is free."""
+    """Return who already uses the name, such as "Python", or an empty string if the name is free."""
     if name in sys.stdlib_module_names or keyword.iskeyword(name):
         return "Python"
-    if not isinstance(yaml.safe_load(name), str):  # on, yes, null
+    if not isinstance(yaml.safe_load(name), str):  # `on`, `yes` and `null` have other types
         return "YAML"
     if name == "tests":
         return "the bundle's tests"
@@ -72,18 +75,22 @@ def _owner(name: str) -> str:
         return "Headrace"
     lock = (TEMPLATES / f"requirements.lock{SUFFIX}").read_text(encoding="utf-8")
     required = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
-    owners = (re.sub(r"[-_.]+", "-", owner).lower() for owner in (name, *packages_distributions().get(name, ())))
-    return next((f"{owner}, which the bundle needs" for owner in owners if owner in required), "")
+    candidates = (name, *packages_distributions().get(name, ()))  # distributions that are called so or have the package
+    normalized = (re.sub(r"[-_.]+", "-", candidate).lower() for candidate in candidates)
+    return next((f"{owner}, which the bundle needs" for owner in normalized if owner in required), "")
 
 
 def _require_empty(directory: Path) -> None:
+    """Raise ConfigurationError unless a bundle can be created in this directory."""
     if not directory.parent.is_dir():
         raise ConfigurationError(
             "the parent directory does not exist",
             where=str(directory),
             fix=f"mkdir -p {shlex.quote(str(directory.parent))}",
         )
-    if directory.exists() and (not directory.is_dir() or {path.name for path in directory.iterdir()} - {".git"}):
+    is_file = directory.exists() and not directory.is_dir()
+    names = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+    if is_file or names - {".git"}:
         raise ConfigurationError(
             "the directory is not empty, or is a file",
             where=str(directory),
@@ -92,6 +99,7 @@ def _require_empty(directory: Path) -> None:
 
 
 def _create(name: str, directory: Path) -> None:
+    """Create the bundle in a temporary directory on the same file system, then move it."""
     exists = directory.exists()
     with tempfile.TemporaryDirectory(prefix=".creating-", dir=directory if exists else directory.parent) as temporary:
         bundle = Path(temporary) / name
@@ -101,12 +109,13 @@ def _create(name: str, directory: Path) -> None:
         if not exists:
             bundle.rename(directory)
             return
-        for path in sorted(bundle.iterdir()):  # not replaced as a whole: it may be the working directory of a shell
+        # The files are moved one by one. Replacing the directory would break a shell whose working directory it is.
+        for path in sorted(bundle.iterdir()):
             path.rename(directory / path.name)
 
 
 def _own_wheel(into: Path) -> Path:
-    """Build Headrace's own wheel from this checkout; without a checkout, pack the installed files."""
+    """Build Headrace's own wheel if Headrace is imported from a checkout; otherwise pack its installed files."""
     checkout = Path(__file__).resolve().parents[3]
     if not (checkout / "pyproject.toml").is_file():
         return wheels.pack_installed(distribution("headrace"), into)
@@ -115,6 +124,7 @@ def _own_wheel(into: Path) -> Path:
 
 
 def _write(bundle: Path, name: str, wheel: Path) -> None:
+    """Write the files of the bundle from the templates. `wheel` is Headrace's wheel in vendor/."""
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     values = {"@NAME@": name, "@VERSION@": wheel.name.split("-")[1], "@SHA256@": digest, "@DOT@": "."}
 
@@ -128,4 +138,4 @@ def _write(bundle: Path, name: str, wheel: Path) -> None:
         file.write_text(text, encoding="utf-8")
         if text.startswith("#!"):
             mode = file.stat().st_mode
-            file.chmod(mode | (mode & 0o444) >> 2)  # executable for everyone who may read it
+            file.chmod(mode | (mode & 0o444) >> 2)  # all who may read the script may execute it

@@ -21,7 +21,7 @@ from typing import Any
 from headrace.errors import ConfigurationError, SetupError
 from headrace.release import packing
 
-INSTALLER_FILES = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")
+INSTALLER_FILES = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")  # not part of a wheel
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class BuiltWheel:
     """A wheel, and the files of the bundle that it was built from."""
 
     file: Path
-    sources: tuple[str, ...]
+    sources: tuple[str, ...]  # paths relative to the bundle
 
 
 def build_wheel(root: Path, into: Path) -> BuiltWheel:
-    """Build the wheel of the bundle with the build backend that its pyproject.toml names."""
+    """Build the wheel of the bundle in the directory `into`, with the build backend that its pyproject.toml names."""
     project = root / "pyproject.toml"
     if not project.is_file():
         raise ConfigurationError(
@@ -50,47 +50,52 @@ def build_wheel(root: Path, into: Path) -> BuiltWheel:
         check=False,
     )
     report = _parse_report(build.stdout)
-    packing.list_files(root, filter(None, [report["external_link"]]))
+    if report["external_link"]:
+        packing.list_files(root, [report["external_link"]])  # raises ConfigurationError with the problem of this link
     if build.returncode:
         module = backend.partition(".")[0]
-        missing = f"No module named '{module}'" in build.stderr
-        last = build.stderr.strip().splitlines()[-1] if build.stderr.strip() else "the build printed no error"
+        if f"No module named '{module}'" in build.stderr:
+            raise SetupError(f"{backend} is not installed", where=str(project), fix=f"pip install {module}")
+        last_line = build.stderr.strip().rpartition("\n")[2] or "the build printed no error"
         raise SetupError(
-            f"{backend} is not installed" if missing else f"the wheel cannot be built: {last}",
+            f"the wheel cannot be built: {last_line}",
             where=str(project),
-            fix=f"pip install {module}" if missing else "correct pyproject.toml or the files that it names",
+            fix="correct pyproject.toml or the files that it names",
         )
     return BuiltWheel(into / report["name"], _sources(into / report["name"], report["read"]))
 
 
 def name_after_content(wheel: Path, into: Path) -> Path:
-    """Copy the wheel without hidden files, and add the hash of its content to the version: 1.2.0+g1a2b3c4d."""
+    """Copy the wheel to the directory `into`, without hidden files, and return the path of the copy.
+
+    The hash of the content is added to the version: 1.2.0+g1a2b3c4d.
+    """
     name, version, *tags = wheel.stem.split("-")
     if "+" in version:
         raise ConfigurationError(
             f"the version {version} already has a local part",
             where="pyproject.toml",
-            fix="remove the part after '+': a release puts the hash of the content there",
+            fix="remove '+' and what follows it: a release adds '+' and the hash of the content",
         )
     files = {path: content for path, content in _files(wheel) if not packing.is_hidden(path)}
     digest = hashlib.sha256()
     for path, content in sorted(files.items()):
         if not path.endswith(".dist-info/RECORD"):
             digest.update(f"{path}\0{len(content)}\0".encode() + content)
-    stamped = f"{version}+g{digest.hexdigest()[:8]}"
-    before, after = f"{name}-{version}.dist-info/", f"{name}-{stamped}.dist-info/"
-    renamed = {path.replace(before, after, 1): content for path, content in files.items()}
-    metadata = renamed[f"{after}METADATA"].decode()
-    metadata = re.sub(r"^Version: .*$", f"Version: {stamped}", metadata, count=1, flags=re.MULTILINE)
-    renamed[f"{after}METADATA"] = metadata.encode()
-    renamed[f"{after}RECORD"] = _record(renamed, f"{after}RECORD")
-    stamped_wheel = into / f"{'-'.join([name, stamped, *tags])}.whl"
+    new_version = f"{version}+g{digest.hexdigest()[:8]}"
+    old_info, new_info = f"{name}-{version}.dist-info/", f"{name}-{new_version}.dist-info/"
+    renamed = {path.replace(old_info, new_info, 1): content for path, content in files.items()}
+    metadata = renamed[f"{new_info}METADATA"].decode()
+    metadata = re.sub(r"^Version: .*$", f"Version: {new_version}", metadata, count=1, flags=re.MULTILINE)
+    renamed[f"{new_info}METADATA"] = metadata.encode()
+    renamed[f"{new_info}RECORD"] = _record(renamed, f"{new_info}RECORD")
+    stamped_wheel = into / f"{'-'.join([name, new_version, *tags])}.whl"
     _write(stamped_wheel, renamed)
     return stamped_wheel
 
 
 def pack_installed(distribution: Distribution, into: Path) -> Path:
-    """Pack an installed distribution again as the wheel that it was installed from."""
+    """Pack an installed distribution as a wheel in the directory `into`, and return the path of the wheel."""
     paths = [path for path in distribution.files or () if not {"..", "__pycache__"} & set(path.parts)]
     files = {path.as_posix(): path.read_binary() for path in paths if path.name not in INSTALLER_FILES}
     dist_info = next((path.removesuffix("/WHEEL") for path in files if path.endswith(".dist-info/WHEEL")), None)
@@ -100,7 +105,8 @@ def pack_installed(distribution: Distribution, into: Path) -> Path:
             fix="install it from a wheel, with pip, in a virtual environment",
         )
     tags = [tag.split("-") for tag in re.findall(r"^Tag: (\S+)$", files[f"{dist_info}/WHEEL"].decode(), re.MULTILINE)]
-    tag = "-".join(".".join(dict.fromkeys(part)) for part in zip(*tags, strict=True))  # py2.py3-none-any
+    # py2-none-any and py3-none-any become py2.py3-none-any.
+    tag = "-".join(".".join(dict.fromkeys(part)) for part in zip(*tags, strict=True))
     record = f"{dist_info}/RECORD"
     files[record] = _record({**files, record: b""}, record)
     packed = into / f"{dist_info.removesuffix('.dist-info')}-{tag}.whl"
@@ -109,34 +115,42 @@ def pack_installed(distribution: Distribution, into: Path) -> Path:
 
 
 def _setuptools_config(into: Path) -> Path:
-    """Write a configuration that moves setuptools' build directory out of the bundle, as deleted files stay in it."""
+    """Write a configuration that moves setuptools' build directory out of the bundle, and return its path.
+
+    Setuptools packs everything in its build directory, including files that the bundle no longer has.
+    """
     config = into / "setuptools.cfg"
     config.write_text(f"[build]\nbuild_base = {into / 'build'}\n")
     return config
 
 
 def _parse_report(output: str) -> dict[str, Any]:
-    """Return the last line of the output, the report; an empty report if the backend exited before it."""
-    last = output.strip().rpartition("\n")[2]
-    report: dict[str, Any] = (
-        json.loads(last) if last.startswith('{"name": ') else {"name": "", "read": [], "external_link": ""}
-    )
+    """Return the report of build_backend, the last line of its output; an empty report if it was killed before that."""
+    last_line = output.strip().rpartition("\n")[2]
+    report: dict[str, Any] = {"name": "", "read": [], "external_link": ""}
+    if last_line.startswith('{"name": '):
+        report = json.loads(last_line)
     return report
 
 
 def _sources(wheel: Path, read: list[str]) -> tuple[str, ...]:
-    """Return the path in the bundle of each file in the wheel, and of files packed under another name.
+    """Return the files of the bundle that a wheel may contain. `read` has the paths that the backend read.
 
-    A generated file is listed with its path in the wheel.
+    These are the source of each packed file, and all files that were read but do not have the name of a packed file,
+    because the backend may have renamed them. A generated file has no source: it is listed with its path in the wheel.
     """
     packed = [path for path, _ in _files(wheel) if not packing.is_hidden(path)]
     names = {Path(path).name for path in packed}
-    others = (path for path in read if Path(path).name not in names)
-    return tuple(sorted({*(_source(path, read) for path in packed), *others}))
+    renamed = (path for path in read if Path(path).name not in names)
+    return tuple(sorted({*(_source(path, read) for path in packed), *renamed}))
 
 
 def _source(packed: str, read: list[str]) -> str:
-    """Return the read file of the same name with the longest common end of the path; setuptools also reads copies."""
+    """Return the path that a packed file was read from, or the packed path itself if no file of its name was read.
+
+    Setuptools also reads its own copies. The source is the path with the most directories in common, counted from the
+    end; among equals, the shortest path.
+    """
 
     def similarity(path: str) -> tuple[int, int]:
         pairs = zip(reversed(Path(path).parts), reversed(Path(packed).parts), strict=False)
@@ -147,6 +161,7 @@ def _source(packed: str, read: list[str]) -> str:
 
 
 def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the content of each file in the wheel."""
     with zipfile.ZipFile(wheel) as archive:
         for path in archive.namelist():
             if not path.endswith("/"):
@@ -154,7 +169,7 @@ def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _record(files: Mapping[str, bytes], record_path: str) -> bytes:
-    """Return the content of RECORD, which lists itself without a hash."""
+    """Return the content of RECORD. It lists all files with their hashes, and itself without one."""
     rows = []
     for path, content in sorted(files.items()):
         digest = urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -163,9 +178,9 @@ def _record(files: Mapping[str, bytes], record_path: str) -> bytes:
 
 
 def _write(wheel: Path, files: Mapping[str, bytes]) -> None:
-    # Stored, not deflated: different versions of zlib compress the same content to different bytes.
+    # The files are not compressed, because different versions of zlib compress the same content to different bytes.
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_STORED) as archive:
         for path, content in sorted(files.items()):
-            entry = zipfile.ZipInfo(path)  # with the constant time stamp 1980-01-01
+            entry = zipfile.ZipInfo(path)  # its time stamp is always 1980-01-01
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, content)
