@@ -30,7 +30,7 @@ def test_events(tmp_path: Path) -> None:
     assert bronze.quarantined == old["refused"] != {}
     assert bronze.lag == {"": old["behind"]}
     status = status_of(tmp_path, "orders", ["bronze_orders"])
-    assert status.run.startswith("run ended at ")
+    assert status.description.startswith("run ended at ")
     assert status.steps[0].quarantined == old["refused"]
 
 

@@ -32,6 +32,7 @@ BATCH = Event(
     watermark="2026-01-01T11:50:00.000Z",
     state_rows=6,
     late=2,
+    late_unit="groups",
     duplicates=1,
     quarantined={"malformed": 3},
     dropped={"between n 0 and 9": 4},

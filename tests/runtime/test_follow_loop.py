@@ -49,7 +49,7 @@ def test_fingerprints_that_differ_mean_new_input():
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0.001, 0.05), (0.01, 0.1), (0.2, 0.5)])
 def test_pause_grows_with_the_time_that_listing_takes(seconds, expected):
-    assert follow_loop.pause(after=seconds) == pytest.approx(expected)
+    assert follow_loop.pause_seconds(listing_seconds=seconds) == pytest.approx(expected)
 
 
 def test_step_is_started_once_for_its_new_input(flow, monkeypatch):
@@ -62,8 +62,8 @@ def test_step_is_started_once_for_its_new_input(flow, monkeypatch):
             os.kill(os.getpid(), signal.SIGTERM)
         return run_once(self, step, defaults)
 
-    def pause(*, after):
-        pauses.append(after)
+    def pause_seconds(*, listing_seconds):
+        pauses.append(listing_seconds)
         if len(pauses) == 1:
             flow.feed("lines", "two")
         else:
@@ -71,7 +71,7 @@ def test_step_is_started_once_for_its_new_input(flow, monkeypatch):
         return 0
 
     monkeypatch.setattr(QuerySupervisor, "run_once", record_start)
-    monkeypatch.setattr(follow_loop, "pause", pause)
+    monkeypatch.setattr(follow_loop, "pause_seconds", pause_seconds)
     flow.source("lines", "text")
     flow.feed("lines", "one")
     flow.steps(LAND_AND_COPY)

@@ -38,12 +38,12 @@ def run_queries(spark, tmp_path):
 def test_threads_and_listeners_of_ended_queries_are_removed(spark, run_queries):
     run_queries(1)
     cleanup = Py4jCleanup(spark)
-    threads, listeners = threading.active_count(), len(cleanup._listeners())
+    threads, listeners = threading.active_count(), len(cleanup._listener_buses())
     run_queries(3)
     assert threading.active_count() >= threads + 3
-    assert len(cleanup._listeners()) == listeners + 3
+    assert len(cleanup._listener_buses()) == listeners + 3
     cleanup.run()
-    assert len(cleanup._listeners()) == listeners
+    assert len(cleanup._listener_buses()) == listeners
     cleanup.run()
     wait_until(lambda: threading.active_count() <= threads, "the threads of the queries to end")
     assert run_queries(1) == [("a", 2), ("b", 1)]

@@ -39,9 +39,9 @@ Recorder(events_file(Path({str(directory)!r}), "p"), "p", lambda event: None).re
 
 def test_pipeline_that_never_ran(tmp_path):
     status = status_of(tmp_path, "p", ["s"])
-    assert status.run == "never run"
+    assert status.description == "never run"
     (step,) = status.steps
-    assert (step.step, step.batches, step.rows, step.at, step.watermark, step.lag) == ("s", 0, 0, "", None, {})
+    assert (step.name, step.batches, step.rows, step.at, step.watermark, step.lag) == ("s", 0, 0, "", None, {})
 
 
 def test_last_events_of_the_run_and_of_each_step_survive_rotation(tmp_path, monkeypatch):
@@ -57,7 +57,7 @@ def test_last_events_of_the_run_and_of_each_step_survive_rotation(tmp_path, monk
     for number in range(30):
         recorder.record_batch({**report, "name": "p.busy", "batchId": number})
     status = status_of(tmp_path, "p", ["quiet", "broken", "busy"])
-    assert (status.is_running, status.run) == (True, f"running since {started.at}, process {os.getpid()}")
+    assert (status.is_running, status.description) == (True, f"running since {started.at}, process {os.getpid()}")
     quiet, broken, busy = status.steps
     assert (quiet.batches, quiet.rows, broken.failure) == (1, 10, "no disk")
     assert 0 < busy.batches < 30
@@ -79,7 +79,7 @@ def test_run_beside_one_that_has_ended_is_running(tmp_path):
 def test_run_that_ended_with_the_totals_of_its_steps(ran):
     _, run = ran
     status = status_of(run.bundle.directory, "flow", ["land", "count", "new"])
-    assert status.run == f"run ended at {run.events[-1].at}"
+    assert status.description == f"run ended at {run.events[-1].at}"
     land, count, new = status.steps
     assert (land.rows, land.late, land.duplicates, land.quarantined) == (9, 1, 1, {"malformed": 1})
     assert land.batches == sum(event.step == "land" for event in run.events)
@@ -91,22 +91,22 @@ def test_killed_run_is_not_running_although_its_process_number_is_in_use(tmp_pat
     """As in containers, where each run is process 1: the lock of the run shows that it died."""
     record_in_another_process(tmp_path, number="os.getppid()", end="os._exit(1)")
     status = status_of(tmp_path, "p", [])
-    assert (status.is_running, "the process died" in status.run) == (False, True)
+    assert (status.is_running, "the process died" in status.description) == (False, True)
     record(tmp_path, ["run started"], ["run ended"])
     assert not status_of(tmp_path, "p", []).is_running
 
 
 def test_active_run_has_its_process_and_start(tmp_path):
     record(tmp_path, ["run started"])
-    assert status_of(tmp_path, "p", []).run.endswith(f", process {os.getpid()}")
-    assert status_of(tmp_path, "p", []).run.startswith("running since ")
+    assert status_of(tmp_path, "p", []).description.endswith(f", process {os.getpid()}")
+    assert status_of(tmp_path, "p", []).description.startswith("running since ")
 
 
 def test_failed_run_has_its_cause_and_the_failed_step(tmp_path):
     record(tmp_path, ["run started"], ["step failed", "s", "no more disk"], ["run failed", "", "step 's' failed"])
     status = status_of(tmp_path, "p", ["s", "other"])
-    assert status.run.startswith("run failed at ")
-    assert status.run.endswith(": step 's' failed")
+    assert status.description.startswith("run failed at ")
+    assert status.description.endswith(": step 's' failed")
     assert [step.failure for step in status.steps] == ["no more disk", ""]
     batch = Event("batch", "now", "p", "r", 1, "s", batch=0, rows=2, dropped={"not_null id": 1}, warned={"rule ok": 2})
     with events_file(tmp_path, "p").open("a") as lines:
@@ -125,7 +125,7 @@ def test_warning_does_not_hide_a_failed_step(tmp_path):
 
 def test_killed_run_is_reported_as_died(tmp_path):
     record_in_another_process(tmp_path, end="os.kill(own, 9)")
-    assert status_of(tmp_path, "p", []).run.startswith("the process died; the run had started at ")
+    assert status_of(tmp_path, "p", []).description.startswith("the process died; the run had started at ")
 
 
 def test_process_of_another_user_counts_as_running(tmp_path, monkeypatch):
@@ -135,4 +135,4 @@ def test_process_of_another_user_counts_as_running(tmp_path, monkeypatch):
     for file in (tmp_path / "events").glob("*.alive"):
         release(file)
     monkeypatch.setattr("os.kill", lambda process, number: (_ for _ in ()).throw(PermissionError))
-    assert status_of(tmp_path, "p", []).run.endswith(", process 1")
+    assert status_of(tmp_path, "p", []).description.endswith(", process 1")

@@ -41,7 +41,7 @@ def test_settings_of_a_step_apply_to_its_query_only(flow):
 def test_settings_before_an_invalid_one_are_restored(spark):
     before = spark.conf.get("spark.sql.shuffle.partitions")
     settings = {"spark.sql.shuffle.partitions": 7, "spark.sql.warehouse.dir": "elsewhere"}
-    with pytest.raises(ConfigurationError, match=r"setting spark\.sql\.warehouse\.dir cannot be elsewhere"):  # noqa: SIM117
+    with pytest.raises(ConfigurationError, match=r"setting spark\.sql\.warehouse\.dir cannot be set to elsewhere"):  # noqa: SIM117
         with session_settings(spark, settings):
             pytest.fail("the settings were accepted")
     assert spark.conf.get("spark.sql.shuffle.partitions") == before

@@ -19,7 +19,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from headrace.spark import jvm
 
-jvm.LOG_SIZE = "8KB"
+jvm.MAX_LOG_SIZE = "8KB"
 jvm.start({}, Path(sys.argv[1]))
 logger = SparkContext._jvm.org.slf4j.LoggerFactory.getLogger("test")
 for line in range(300):

@@ -1,4 +1,4 @@
-"""Checkpoint directories, derived from pipeline, step and generation; users never configure them."""
+"""Checkpoint directories. Users configure their root; the rest is derived from pipeline, step and generation."""
 
 from __future__ import annotations
 

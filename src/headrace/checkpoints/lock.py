@@ -1,6 +1,6 @@
-"""Allow only one driver at a time to use a checkpoint, by a file lock that belongs to the JVM.
+"""Allow only one run at a time to use a step's checkpoints, by a file lock that belongs to the run's JVM.
 
-The JVM is the process that writes, and outlives a killed Python driver by seconds. Its lock ends when it does.
+The JVM writes the checkpoints, and outlives a killed Python process by seconds. The lock ends when the JVM ends.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Files that this process has locked. They must not be opened again: closing any handle of a locked file releases the
-# lock of the whole process (POSIX).
+# Files that this process's JVM has locked. The JVM must not open them again: when a process closes any handle of a
+# locked file, it loses its lock (POSIX).
 LOCKED: set[Path] = set()
 
 
 def is_local(directory: str) -> bool:
     """Return whether the directory is on a local disk, where file locks work."""
-    on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ  # on macOS, /Volumes contains local disks
+    on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ  # elsewhere, as on macOS, /Volumes has local disks
     return bool(local_path(directory)) and not (on_databricks and directory.startswith("/Volumes/"))
 
 
 class Lock:
     """Lock on a step's checkpoints, acquired by the constructor and kept until `release` or the end of the JVM.
 
-    Raise GuardError if another run has the lock, or if the lock file cannot be opened. Remote directories, which have
-    no locks, are not locked.
+    The constructor raises GuardError if another run has the lock, or if the lock file cannot be opened. It does nothing
+    for a remote directory, because there are no locks on files there.
     """
 
     def __init__(self, spark: SparkSession, directory: str, step: str) -> None:

@@ -1,7 +1,8 @@
 """Requests to stop a run between two batches: a file in the checkpoint directory, which runs poll.
 
-A run obeys every request that is written after its start, regardless of clocks. It obeys an older request, such as one
-written while it was starting, only until that request expires: the requester then stops waiting and deletes it.
+A run obeys every request that is written after the run's start, regardless of clocks. It obeys an older request, such
+as one that was written while the run was starting, only if the request has not expired. When a request expires, the
+process that wrote it stops waiting.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ POLL_INTERVAL_S = 1.0
 
 
 class Stop(threading.Event):
-    """Set when the run should stop between two batches."""
+    """An event that is set when the run should stop between two batches."""
 
-    signal: int | None = None  # the signal that requested it, if one did
+    signal: int | None = None  # the number of the signal that set the event; None for a stop request
 
 
 def request_file(environment: Environment, pipeline: str) -> str:
-    """Return the path that a pipeline's runs poll; empty if the checkpoints are not on a file system."""
+    """Return the path of the request file that a pipeline's runs poll; empty if the checkpoints are not on a disk."""
     checkpoints = local_path(environment.checkpoints).rstrip("/")
     return f"{checkpoints}/{pipeline}/stop.json" if checkpoints else ""
 
 
 def new_request(by: str, *, within: float) -> bytes:
-    """Return the content of a unique request that expires after `within` seconds."""
+    """Return the content of a unique request that expires after `within` seconds; `by` names the requester."""
     content = {"id": uuid.uuid4().hex, "by": by, "until": time.time() + within}
     return (json.dumps(content) + "\n").encode()
 
 
 def write_request(file: Path, by: str, *, within: float) -> None:
-    """Write a request that expires after `within` seconds, atomically."""
-    file.parent.mkdir(parents=True, exist_ok=True)  # a run that is just starting has not created it yet
+    """Write a request atomically. See `new_request` for the arguments."""
+    file.parent.mkdir(parents=True, exist_ok=True)  # a run that is just starting may not have created the directory
     temporary = file.with_name(f".{file.name}-{uuid.uuid4().hex}")
     temporary.write_bytes(new_request(by, within=within))
     temporary.replace(file)
@@ -47,18 +48,19 @@ def write_request(file: Path, by: str, *, within: float) -> None:
 
 @contextmanager
 def watch_requests(environment: Environment, pipeline: str, stop: Stop) -> Iterator[None]:
-    """Poll for requests in a thread, and set the event when there is one."""
+    """Poll for requests in a thread during this block, and set `stop` when there is one."""
     path = request_file(environment, pipeline)
     if not path:
         yield
         return
-    before, finished = _read(Path(path)), threading.Event()
-    if _is_pending(before):
+    initial, finished = _read(Path(path)), threading.Event()
+    if _is_pending(initial):
         stop.set()
 
     def poll() -> None:
         while not finished.wait(POLL_INTERVAL_S):
-            if _read(Path(path)) not in (before, b""):
+            is_new_request = _read(Path(path)) not in (initial, b"")
+            if is_new_request:
                 stop.set()
                 return
 
@@ -72,7 +74,7 @@ def watch_requests(environment: Environment, pipeline: str, stop: Stop) -> Itera
 
 
 def _is_pending(content: bytes) -> bool:
-    """Return whether the request has not expired. Requests of older versions have no expiry: return False."""
+    """Return whether the content is a request that has not expired. Requests of older versions count as expired."""
     try:
         return time.time() < float(json.loads(content)["until"])
     except (ValueError, KeyError, TypeError):
@@ -80,6 +82,7 @@ def _is_pending(content: bytes) -> bool:
 
 
 def _read(file: Path) -> bytes:
+    """Return the content of the file; empty if it does not exist or cannot be read."""
     with suppress(OSError):
         return file.read_bytes()
     return b""

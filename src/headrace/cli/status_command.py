@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,19 +34,19 @@ def status(pipeline: str, environment: str, values: dict[str, str], bundle_dir: 
     bundle = load_bundle(find_root(bundle_dir), environment, values)
     run_status = status_of(bundle.directory, pipeline, [step.name for step in pipeline_steps(bundle, pipeline)])
     if as_json:
-        click.echo(json.dumps(asdict(run_status)))
+        click.echo(json.dumps(run_status.as_json()))
         return
-    click.echo(f"pipeline {pipeline}, environment {environment}: {run_status.run}")
+    click.echo(f"pipeline {pipeline}, environment {environment}: {run_status.description}")
     if run_status.since:
         click.echo(f"  totals since {run_status.since}")
     for step in run_status.steps:
-        click.echo(f"  {step.step}: {', '.join(_describe(step))}")
+        click.echo(f"  {step.name}: {', '.join(_describe(step))}")
         if step.failure:
             click.echo(f"    failed: {step.failure}")
 
 
 def _describe(step: StepStatus) -> Iterator[str]:
-    from headrace.runtime.events import format_lag
+    from headrace.runtime.events import format_lag, late_label
 
     yield f"{step.batches} batches"
     yield f"{step.rows} rows"
@@ -59,7 +58,7 @@ def _describe(step: StepStatus) -> Iterator[str]:
     if step.watermark:
         yield f"watermark {step.watermark}"
     yield f"{step.state_rows} in state"
-    yield f"{step.late} late"
+    yield f"{step.late} {late_label(step.late_unit)}"
     yield f"{step.duplicates} duplicates"
     for label, counts in (("quarantined", step.quarantined), ("dropped", step.dropped), ("warned", step.warned)):
         for rule, count in counts.items():

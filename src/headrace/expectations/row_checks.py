@@ -1,6 +1,6 @@
 """Turn the rules of `expect` into checks: columns that are true for rows that fail.
 
-A check looks at one row, or compares the rows of one batch.
+A `RowCheck` depends on one row only. A `BatchCheck` compares the rows of a batch with each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowCheck:
-    """A check of single rows: `failed` is true for a row that does not pass."""
+    """A check of single rows: the column `failed` is true for rows that fail."""
 
     name: str
     failed: Column
@@ -32,7 +32,11 @@ class RowCheck:
 
 @dataclass(frozen=True)
 class BatchCheck:
-    """A check that compares the rows of a batch. Of equal rows, the first in the given order passes."""
+    """A check that compares the rows of a batch.
+
+    `failed` takes the columns to sort by, and returns a column that is true for rows that fail. Of several equal rows,
+    the first one in this order passes.
+    """
 
     name: str
     failed: Callable[[Sequence[Column]], Column]
@@ -41,19 +45,22 @@ class BatchCheck:
 
 @dataclass(frozen=True)
 class ExpectationKind:
-    """A kind of rule, by functions of its value in `expect`; either `row_failed` or `batch_failed` is given."""
+    """The functions that implement a kind of rule. Each takes the rule's value in `expect`.
 
-    names: Callable[[Any], list[str]]  # one for each check
-    columns: Callable[[Any], Iterable[str]]  # that the rows must have
-    row_failed: Callable[[Any], list[Column]] | None = None
-    batch_failed: Callable[[Any, Sequence[Column]], Column] | None = None
+    A kind has either `row_failed` or `batch_failed`.
+    """
+
+    names: Callable[[Any], list[str]]  # the names of the rule's checks
+    columns: Callable[[Any], Iterable[str]]  # the columns that the rows must have
+    row_failed: Callable[[Any], list[Column]] | None = None  # `RowCheck.failed` of each check
+    batch_failed: Callable[[Any, Sequence[Column]], Column] | None = None  # see `BatchCheck.failed`
 
 
 def row_checks(rules: Iterable[Rule]) -> list[RowCheck]:
-    """Return the checks of single rows that the rules ask for."""
+    """Return the checks of single rows that the rules define."""
     from pyspark.sql import functions as F
 
-    # Only not_null fails on null: coalesce turns an unknown result into "passed".
+    # A comparison with null gives null, which coalesce turns into "passed": only not_null fails for null.
     return [
         RowCheck(name, F.coalesce(failed, F.lit(False)), rule.on_fail)
         for rule in rules
@@ -64,7 +71,7 @@ def row_checks(rules: Iterable[Rule]) -> list[RowCheck]:
 
 
 def batch_checks(rules: Iterable[Rule]) -> list[BatchCheck]:
-    """Return the checks of whole batches that the rules ask for."""
+    """Return the checks of whole batches that the rules define."""
     return [
         BatchCheck(name, partial(kind.batch_failed, value), rule.on_fail)
         for rule in rules
@@ -75,17 +82,17 @@ def batch_checks(rules: Iterable[Rule]) -> list[BatchCheck]:
 
 
 def check_names(rules: Iterable[Rule]) -> list[str]:
-    """Return the names of the checks that the rules ask for."""
+    """Return the names of all checks that the rules define."""
     return [name for rule in rules for kind, value in _kinds_of(rule) for name in kind.names(value)]
 
 
 def rule_columns(rules: Iterable[Rule]) -> list[str]:
-    """Return the columns that the rules name."""
+    """Return the names of the columns that the rules check."""
     return [column for rule in rules for kind, value in _kinds_of(rule) for column in kind.columns(value)]
 
 
 def require_compatible_values(frame: DataFrame, rules: Iterable[Rule]) -> None:
-    """Raise ConfigurationError for rules that would fail in a batch: values of another type, invalid patterns."""
+    """Raise ConfigurationError for rules that would fail every batch: values of a wrong type, invalid patterns."""
     problems: list[Problem] = []
     for rule in rules:
         for kind, columns in (("between", rule.between), ("one_of", rule.one_of)):
@@ -93,18 +100,19 @@ def require_compatible_values(frame: DataFrame, rules: Iterable[Rule]) -> None:
                 with configuration_errors("expect"):
                     (field,) = frame.select(column).schema.fields
                 if incompatible := _incompatible_value(field.dataType, values):
-                    value, instead = incompatible
+                    value, required = incompatible
                     message = f"{kind} compares {column!r}, which is {field.dataType.simpleString()}, with {value!r}"
-                    problems.append(Problem("", message, f"write {instead}, or cast the column in a transform"))
+                    problems.append(Problem("", message, f"write {required}, or cast the column in a transform"))
         for column, pattern in (rule.matches or {}).items():
             if error := _pattern_error(frame, pattern):
-                fix = "write a regular expression as Java reads it"
-                problems.append(Problem("", f"matches {column!r}: {pattern!r} cannot be read: {error}", fix))
+                message = f"matches {column!r}: {pattern!r} is not a regular expression: {error}"
+                problems.append(Problem("", message, "write a regular expression in Java's syntax"))
     if problems:
         raise ConfigurationError.of(problems)
 
 
 def _kinds_of(rule: Rule) -> Iterator[tuple[ExpectationKind, Any]]:
+    """Yield each kind that the rule uses, with the rule's value for it."""
     for name in EXPECTATIONS:
         value = getattr(rule, name)
         if value is not None:
@@ -126,7 +134,7 @@ def _is_outside(limits: dict[str, tuple[Any, Any]]) -> list[Column]:
 def _is_not_in(choices: dict[str, Iterable[Any]]) -> list[Column]:
     from pyspark.sql import functions as F
 
-    # With a null in the list, `isin` never returns false.
+    # A null in the list is ignored: with it, `isin` would return null instead of false.
     values = {column: [value for value in choice if value is not None] for column, choice in choices.items()}
     return [~F.col(column).isin(*choice) for column, choice in values.items()]
 
@@ -138,18 +146,20 @@ def _does_not_match(patterns: dict[str, str]) -> list[Column]:
     return [~F.col(column).rlike(rf"\A(?:{pattern})\z") for column, pattern in patterns.items()]
 
 
-def _does_not_pass(path: str) -> list[Column]:
+def _fails_function(import_path: str) -> list[Column]:
+    """Return the negated result of the user's rule function, which takes no arguments."""
     from pyspark.sql import Column
 
-    passed = resolve(path)()
+    passed = resolve(import_path)()
     if not isinstance(passed, Column):
         raise ConfigurationError(
-            f"rule {path} returned a {type(passed).__name__}", fix="return a Column that is true for a good row"
+            f"rule {import_path} returned a {type(passed).__name__}", fix="return a Column that is true for a good row"
         )
     return [~passed]
 
 
-def _is_copy(columns: Sequence[str], order: Sequence[Column]) -> Column:
+def _is_duplicate(columns: Sequence[str], order: Sequence[Column]) -> Column:
+    """Return a column that is true for a row whose key is that of an earlier row. Keys with nulls are never equal."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -159,36 +169,50 @@ def _is_copy(columns: Sequence[str], order: Sequence[Column]) -> Column:
 
 
 def _named(prefix: str) -> Callable[[Iterable[str]], list[str]]:
+    """Return a function that names the check of each column after the kind of rule and the column."""
     return lambda columns: [f"{prefix} {column}" for column in columns]
 
 
+# `tuple` returns the columns of a rule's value: the items of a list, or the keys of a mapping.
 IMPLEMENTATIONS: dict[str, ExpectationKind] = {
-    "not_null": ExpectationKind(_named("not_null"), tuple, _is_null),
+    "not_null": ExpectationKind(_named("not_null"), columns=tuple, row_failed=_is_null),
     "between": ExpectationKind(
         lambda limits: [f"between {column} {low} and {high}" for column, (low, high) in limits.items()],
-        tuple,
-        _is_outside,
+        columns=tuple,
+        row_failed=_is_outside,
     ),
-    "one_of": ExpectationKind(_named("one_of"), tuple, _is_not_in),
-    "matches": ExpectationKind(_named("matches"), tuple, _does_not_match),
-    "rule": ExpectationKind(lambda path: [f"rule {path.rpartition(':')[2]}"], lambda path: (), _does_not_pass),
-    "unique": ExpectationKind(lambda columns: [f"unique {', '.join(columns)}"], tuple, batch_failed=_is_copy),
+    "one_of": ExpectationKind(_named("one_of"), columns=tuple, row_failed=_is_not_in),
+    "matches": ExpectationKind(_named("matches"), columns=tuple, row_failed=_does_not_match),
+    "rule": ExpectationKind(
+        lambda import_path: [f"rule {import_path.rpartition(':')[2]}"],
+        columns=lambda import_path: (),
+        row_failed=_fails_function,
+    ),
+    "unique": ExpectationKind(
+        lambda columns: [f"unique {', '.join(columns)}"], columns=tuple, batch_failed=_is_duplicate
+    ),
 }
 
 
 def _incompatible_value(column_type: DataType, values: Iterable[Any]) -> tuple[Any, str] | None:
-    """Return a value that Spark would cast the column to and fail, and what to write instead."""
+    """Return the first value that Spark cannot compare with the column, and what to write instead; None if all fit.
+
+    To compare text with a number, Spark casts the text, which fails for text that is not a number.
+    """
     from pyspark.sql.types import NumericType, StringType
 
-    for kind, cast_to, instead in ((StringType, (int, float), "text, in quotes"), (NumericType, str, "numbers")):
-        incompatible = [value for value in values if isinstance(column_type, kind) and isinstance(value, cast_to)]
-        if incompatible:
-            return incompatible[0], instead
-    return None
+    wrong_types: tuple[type, ...]
+    if isinstance(column_type, StringType):
+        wrong_types, required = (int, float), "text, in quotes"
+    elif isinstance(column_type, NumericType):
+        wrong_types, required = (str,), "numbers"
+    else:
+        return None
+    return next(((value, required) for value in values if isinstance(value, wrong_types)), None)
 
 
 def _pattern_error(frame: DataFrame, pattern: str) -> str:
-    """Return Java's error for an invalid pattern; empty if it is valid, or on Spark Connect."""
+    """Return Java's error for an invalid pattern; empty if it is valid, or unknown because there is no JVM."""
     jvm = getattr(frame.sparkSession, "_jvm", None)
     try:
         if jvm is not None:

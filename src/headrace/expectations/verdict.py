@@ -1,7 +1,9 @@
-"""Check rows, and carry the result along with each row.
+"""Check rows, and keep the result of the checks in a column of each row.
 
-A checked row has a column `_headrace`, the verdict: null for a row that passed everything, otherwise the names of the
-failed checks, the raw record and its position. Bad rows keep no event time, so they can never move a watermark.
+A checked row has a column `_headrace`, the verdict: null for a row that passed all checks, otherwise a struct with the
+names of the failed checks, the raw record and its position. A bad row is one that must not reach the step's table: it
+is malformed, or failed a check whose `on_fail` is not "warn". The event time of a bad row from a source is set to null,
+so that the row never moves a watermark.
 """
 
 from __future__ import annotations
@@ -26,16 +28,16 @@ from headrace.spark.spark_errors import configuration_errors
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# Columns of rows from a source, next to the source's own columns.
+# Columns about the raw record, which the rows of a source have in addition to their data.
 RAW, POSITION, MALFORMED = "_headrace_raw", "_headrace_position", "_headrace_malformed"
 SOURCE_COLUMNS = (RAW, POSITION, MALFORMED)
 VERDICT = "_headrace"
 BAD_ROW_KEY = "_headrace_unique"
-BATCH_CHECK = "_headrace_check_"
+BATCH_CHECK_PREFIX = "_headrace_check_"  # followed by the number of the check
 
 
 def check_source_rows(frame: DataFrame, read: Read) -> DataFrame:
-    """Return the rows of a source with their verdict, instead of the columns about the raw record."""
+    """Return the rows of a source with their verdict, and without the columns about the raw record."""
     from pyspark.sql import functions as F
 
     data = frame.drop(*SOURCE_COLUMNS)
@@ -72,31 +74,33 @@ def check_result_rows(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
         checks = row_checks(rules)
         checked = frame
         for number, check in enumerate(batch_checks(rules)):
-            # Good rows first: a bad row must not be the copy that stays. Then any order that a repetition has as well.
-            failed = check.failed([reduce(or_, map(_keeps_out, checks), F.lit(False)), raw])
-            column = f"{BATCH_CHECK}{number}"
+            # Sort good rows first: of several equal rows, the first one passes, which must not be a bad row. Then sort
+            # by content, so that a repeated batch gives the same result.
+            is_bad_so_far = reduce(or_, map(_is_kept_out, checks), F.lit(False))
+            failed = check.failed([is_bad_so_far, raw])
+            column = f"{BATCH_CHECK_PREFIX}{number}"
             checked = checked.withColumn(column, failed)
             checks = [*checks, RowCheck(check.name, F.col(column), check.on_fail)]
         checked = _add_verdict(checked, checks, raw=raw, position=F.lit(None).cast("string"), malformed=F.lit(False))
         return checked.select(*map(quote_name, frame.columns), VERDICT)
 
 
-def _keeps_out(check: RowCheck) -> Column:
-    """Return the column that is true for rows that the check keeps out of the table."""
+def _is_kept_out(check: RowCheck) -> Column:
+    """Return a column that is true for rows that the check keeps out of the table."""
     from pyspark.sql import functions as F
 
     return F.lit(False) if check.on_fail == "warn" else check.failed
 
 
 def is_bad() -> Column:
-    """Return a column that is true for rows that must not reach the table."""
+    """Return a column that is true for bad rows. The rows need a verdict."""
     from pyspark.sql import functions as F
 
     return F.coalesce(F.col(f"{VERDICT}.bad"), F.lit(False))
 
 
 def key_bad_rows(frame: DataFrame) -> DataFrame:
-    """Give each bad row a unique key. Deduplication by this key too never drops a bad row."""
+    """Add a column with a unique key for each bad row. If it is among the keys, deduplication drops no bad row."""
     from pyspark.sql import functions as F
 
     return frame.withColumn(BAD_ROW_KEY, F.when(is_bad(), F.reflect(F.lit("java.util.UUID"), F.lit("randomUUID"))))
@@ -108,7 +112,7 @@ def has_verdict(frame: DataFrame) -> bool:
 
 
 def rule_names(step: Step) -> list[str]:
-    """Return the names of all checks of a step, under which its failed rows are counted."""
+    """Return the names of all checks of a step, which are the keys of its counts of failed rows."""
     rules = [rule for read in step.reads.values() for rule in read.expect] + list(step.expect)
     return ["malformed", "event time missing", "event time in the future", *check_names(rules)]
 
@@ -129,13 +133,15 @@ def _event_time_checks(read: Read) -> list[RowCheck]:
 def _add_verdict(
     frame: DataFrame, checks: list[RowCheck], *, raw: Column, position: Column, malformed: Column
 ) -> DataFrame:
+    """Add the column with the verdict. A row that fails a check with `on_fail: stop` raises an error in Spark."""
     from pyspark.sql import functions as F
 
     no_names = F.array().cast("array<string>")
 
     def failed_names(on_fail: str, *, if_malformed: Column = no_names) -> Column:
+        """Return the names of the failed checks with this `on_fail`."""
         names = [F.when(check.failed, F.lit(check.name)) for check in checks if check.on_fail == on_fail]
-        # The fields of a malformed record mean nothing, so it gets no other reason.
+        # The fields of a malformed record are meaningless, so its failures of other checks do not count.
         return F.when(malformed, if_malformed).otherwise(F.array_compact(F.array(*names)) if names else no_names)
 
     for check in (check for check in checks if check.on_fail == "stop"):
@@ -145,7 +151,7 @@ def _add_verdict(
     failed, bad = malformed, malformed
     for check in (check for check in checks if check.on_fail != "stop"):
         failed = failed | check.failed
-        bad = bad | _keeps_out(check)
+        bad = bad | _is_kept_out(check)
     verdict = F.struct(
         bad.alias("bad"),
         failed_names("quarantine", if_malformed=F.array(F.lit("malformed"))).alias("quarantined"),

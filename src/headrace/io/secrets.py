@@ -10,7 +10,11 @@ from headrace.errors import SetupError
 
 
 def fetch(value: str | Secret) -> str:
-    """Return the secret: on Databricks from its scope, elsewhere from the environment variable named after it."""
+    """Return the value of a secret, or the value itself if it is plain text.
+
+    A secret is read from its scope on Databricks, and from the environment variable named after the secret elsewhere.
+    Raise SetupError if this variable is not set.
+    """
     if isinstance(value, str):
         return value
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
@@ -22,7 +26,7 @@ def fetch(value: str | Secret) -> str:
 
 
 def kafka_options(security: Security | None) -> dict[str, str]:
-    """Return Spark's options for authentication with Kafka."""
+    """Return Spark's options for authentication with Kafka; none without `security`."""
     if security is None:
         return {}
     shaded = "kafkashaded." if "DATABRICKS_RUNTIME_VERSION" in os.environ else ""
@@ -37,6 +41,7 @@ def kafka_options(security: Security | None) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
+    """Return the text as a quoted value of a JAAS configuration."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

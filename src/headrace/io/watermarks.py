@@ -1,9 +1,9 @@
-"""Watermarks of a query: only the configuration sets them, none is inherited through a table.
+"""Watermarks of a query: they come from the configuration only, none is inherited from a table.
 
-Spark marks a column with a watermark by a key in the column's metadata. Delta stores that metadata in the table's
-schema, and a query that reads the table then behaves as if it had a watermark: an aggregation in append mode starts
-and never emits a row (Spark 4.2.0, Delta 4.4.0). So the key is removed from every input and every output. All other
-metadata stays: chained windows need `spark.timeWindow`.
+Spark marks a column with a watermark by a key in the column's metadata. Delta stores this metadata in the table's
+schema. A query that reads the table then behaves as if it had a watermark: an aggregation in append mode starts and
+never emits a row (Spark 4.2.0, Delta 4.4.0). So the key is removed from every input and every output. All other
+metadata stays, because chained windows need `spark.timeWindow`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 METADATA_KEY = "spark.watermarkDelayMs"
-MARKED = re.compile(r"-T\d+ms")  # how plans print a column that has a watermark (4.2.0)
-WINDOWED = re.compile(r"precisetimestampconversion\((?:\w+\()?(\w+)#")  # how they print the time of a window
+MARKED = re.compile(r"-T\d+ms")  # in the text of a query plan, a column that has a watermark (4.2.0)
+WINDOWED = re.compile(r"precisetimestampconversion\((?:\w+\()?(\w+)#")  # likewise, the time column of a window
 EXAMPLE_DELAY = "10 minutes"
 EVENT_TIME_METRICS = "headrace_event_time_"  # followed by the name of the input
-ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"  # of the event times that Spark reports itself
+ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"  # the format of the event times in Spark's own reports
 
 
 def without_watermark(frame: DataFrame) -> DataFrame:
-    """Return the frame with no column marked as having a watermark; the same frame if none is marked."""
+    """Return the DataFrame without the marks of watermarks; the same DataFrame if no column is marked."""
     from pyspark.sql import functions as F
 
     if METADATA_KEY not in frame.schema.json():
@@ -44,9 +44,9 @@ def without_watermark(frame: DataFrame) -> DataFrame:
 
 
 def observe_event_times(inputs: Mapping[str, DataFrame], step: Step) -> dict[str, DataFrame]:
-    """Return the inputs, those with a watermark with metrics of their oldest and newest event times.
+    """Add metrics of the oldest and newest event time to each input with a watermark. Return all inputs.
 
-    Only if there are several: Spark reports the event times of a query with one watermark itself.
+    Add no metrics if only one input has a watermark: then Spark itself reports its event times.
     """
     from pyspark.sql import functions as F
 
@@ -64,13 +64,18 @@ def observe_event_times(inputs: Mapping[str, DataFrame], step: Step) -> dict[str
 
 
 def missing_watermark(step: Step, inputs: Mapping[str, DataFrame], plan: str) -> str:
-    """Return the fix for a query that Spark refuses because it has no watermark, naming the likely column."""
-    lacking = {name: frame for name, frame in inputs.items() if frame.isStreaming and not step.reads[name].watermark}
-    if not lacking:
+    """Return the fix for a query that Spark rejects because it has no watermark, naming the likely column.
+
+    `plan` is the text of the query's plan.
+    """
+    unwatermarked = {
+        name: frame for name, frame in inputs.items() if frame.isStreaming and not step.reads[name].watermark
+    }
+    if not unwatermarked:
         columns = " and ".join(repr(read.watermark.column) for read in step.reads.values() if read.watermark)
-        return f"group or join by the watermark's column ({columns}) or by a window over it, and keep it until there"
+        return f"group or join by the watermark's column ({columns}) or a window over it, and do not drop it before"
     fixes = []
-    for name, frame in lacking.items():
+    for name, frame in unwatermarked.items():
         column = _likely_column(step, frame, plan)
         if column is None:
             fixes.append(f"give reads.{name} a column of type TIMESTAMP and a watermark on it")
@@ -80,29 +85,32 @@ def missing_watermark(step: Step, inputs: Mapping[str, DataFrame], plan: str) ->
 
 
 def unbounded_state(frame: DataFrame, step: Step) -> list[str]:
-    """Return a warning for each operator of the query whose state Spark never removes; none without a JVM."""
+    """Return a warning for each kind of operator in the query whose state Spark never removes; none without a JVM."""
     frame_in_jvm: Any = getattr(frame, "_jdf", None)
     if frame_in_jvm is None:
         return []
-    reasons: dict[str, None] = {}
-    for node in _nodes(frame_in_jvm.queryExecution().analyzed()):
-        name = node.nodeName()
-        if name == "Deduplicate" and node.isStreaming() and not _has_watermark(node.keys()):
-            reasons["dropDuplicates without the watermark's column among its columns keeps every key"] = None
-        elif name == "Aggregate" and node.isStreaming() and node.groupingExpressions().nonEmpty():
-            if step.output == "complete":
-                reasons["output: complete keeps every group"] = None
-            elif not _has_watermark(node.groupingExpressions()):
-                reasons["an aggregation that does not group by the watermark's column keeps every group"] = None
-        elif name == "Join" and node.left().isStreaming() and node.right().isStreaming():
-            output = [node.left().output(), node.right().output()]
-            if not any(_has_watermark(columns) for columns in output):
-                reasons["a join of two streams without a watermark keeps every row"] = None
-    return [f"the state grows for ever: {reason}" for reason in reasons]
+    reasons = [_unbounded_reason(node, step) for node in _nodes(frame_in_jvm.queryExecution().analyzed())]
+    return [f"the state grows for ever: {reason}" for reason in dict.fromkeys(filter(None, reasons))]
+
+
+def _unbounded_reason(node: Any, step: Step) -> str:
+    """Return why Spark never removes the state of this operator; empty if Spark does, or if it has no state."""
+    name = node.nodeName()
+    if name == "Deduplicate" and node.isStreaming() and not _has_watermark(node.keys()):
+        return "dropDuplicates without the watermark's column among its columns keeps every key"
+    if name == "Aggregate" and node.isStreaming() and node.groupingExpressions().nonEmpty():
+        if step.output == "complete":
+            return "output: complete keeps every group"
+        if not _has_watermark(node.groupingExpressions()):
+            return "an aggregation that does not group by the watermark's column keeps every group"
+    is_stream_join = name == "Join" and node.left().isStreaming() and node.right().isStreaming()
+    if is_stream_join and not any(_has_watermark(side.output()) for side in (node.left(), node.right())):
+        return "a join of two streams without a watermark keeps every row"
+    return ""
 
 
 def _likely_column(step: Step, frame: DataFrame, plan: str) -> str | None:
-    """Return the timestamp column that windows use or a setting names, else the first one."""
+    """Return the timestamp column that a window uses or a setting names, otherwise the first; None without any."""
     times = [field.name for field in frame.schema.fields if field.dataType.typeName() == "timestamp"]
     settings = [value for value in step.with_.values() if isinstance(value, str)]
     candidates = [*WINDOWED.findall(plan), *settings, *times]
@@ -110,7 +118,7 @@ def _likely_column(step: Step, frame: DataFrame, plan: str) -> str | None:
 
 
 def _unmarked(data_type: DataType) -> DataType:
-    """Return the type without the key in the metadata of nested fields."""
+    """Return the type without METADATA_KEY in the metadata of nested fields."""
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
     if isinstance(data_type, StructType):
@@ -133,6 +141,7 @@ def _unmarked(data_type: DataType) -> DataType:
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
+    """Yield the operators of a query plan, each before its inputs."""
     yield plan
     children = plan.children()
     for number in range(children.size()):

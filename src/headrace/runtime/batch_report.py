@@ -1,8 +1,8 @@
-"""The fields of a batch's event, from Spark's report, the batch writer's counts and the commits of the tables."""
+"""Compute the fields of a batch's event from Spark's report, the batch writer's counts and the tables' commits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,22 +15,22 @@ from headrace.io.sinks.quarantine import quarantine_table
 from headrace.io.watermarks import EVENT_TIME_METRICS
 from headrace.runtime.lag import Lag, source_lags, total_lag
 
-NO_TIME = "1970-01-01T00:00:00.000Z"  # how Spark reports that there is no watermark yet, or no event time in a row
-GROUPING_OPERATORS = ("stateStoreSave", "sessionWindowStateStoreSave")  # they count groups, not rows, as late
+NO_TIME = "1970-01-01T00:00:00.000Z"  # Spark reports it if there is no watermark yet, or if a row has no event time
+GROUPING_OPERATORS = ("stateStoreSave", "sessionWindowStateStoreSave")  # these count late groups, not late rows
 
 
 @dataclass
 class RecordedStep:
-    """What the recorder needs to know of a step to record its batches."""
+    """A step whose batches are recorded, with everything that its batch reports do not contain."""
 
     name: str
-    checkpoint: str
+    checkpoint: str  # Spark's checkpoint directory
     watermarked: tuple[str, ...]  # the inputs with a watermark
-    logs: dict[str, CommitLog] = field(default_factory=dict)  # of the tables on this machine's disk
+    logs: dict[str, CommitLog] = field(default_factory=dict)  # by table name; only tables on this machine's disk
 
     @classmethod
     def of(cls, step: Step, environment: Environment, checkpoint: str) -> RecordedStep:
-        """Return the record of a step that is about to start."""
+        """Return the entry for a step that is about to start."""
         tables = [table_of(environment, name) for name in step.tables_written]
         tables += filter(None, [quarantine_table(step, environment)])
         paths = {table.name: local_path(table.location) for table in tables if table.by_path}
@@ -40,17 +40,18 @@ class RecordedStep:
 
 
 def batch_fields(report: dict[str, Any], step: RecordedStep, counts: BatchCounts) -> dict[str, Any]:
-    """Return the fields of the event of a batch that depend on the batch."""
+    """Return those fields of a batch's event that differ from batch to batch."""
     operators = report["stateOperators"]
-    # If the plan ran twice for one batch, Spark has counted its rows twice; those of a query with state, which are read
-    # from the shuffle the second time, only in the state (4.2.0).
+    # If the plan of a batch ran twice, Spark has counted rows twice (4.2.0). A query with state reads its input only
+    # once, because the second run starts from the shuffle files: only the counts of its state operators are doubled.
     input_passes = 1 if operators else counts.plan_runs
 
-    def state_total(number: Callable[[dict[str, Any]], int], among: Iterable[Any] = operators) -> int:
-        return sum(number(operator) for operator in among) // counts.plan_runs
+    def state_total(metric: Callable[[dict[str, Any]], int]) -> int:
+        """Return the sum of a metric over all state operators, as if the plan had run once."""
+        return sum(metric(operator) for operator in operators) // counts.plan_runs
 
-    late = [operator for operator in operators if operator["numRowsDroppedByWatermark"]]
-    are_groups = any(operator.get("operatorName", "").startswith(GROUPING_OPERATORS) for operator in late)
+    with_late_rows = [operator for operator in operators if operator["numRowsDroppedByWatermark"]]
+    counts_groups = any(operator.get("operatorName", "").startswith(GROUPING_OPERATORS) for operator in with_late_rows)
     watermark = report.get("eventTime", {}).get("watermark")
     lags = source_lags(report["sources"], step.checkpoint)
     return {
@@ -63,13 +64,15 @@ def batch_fields(report: dict[str, Any], step: RecordedStep, counts: BatchCounts
         "phases": report.get("durationMs", {}),
         "rows": report["numInputRows"] // input_passes,
         "rows_per_second": round((report.get("processedRowsPerSecond") or 0.0) / input_passes, 1),
-        "sources": tuple(_source(*pair, input_passes) for pair in zip(report["sources"], lags, strict=True)),
+        "sources": tuple(
+            _source(source, lag, input_passes) for source, lag in zip(report["sources"], lags, strict=True)
+        ),
         "lag": total_lag(lags),
         "watermark": None if watermark == NO_TIME else watermark,
         "event_time": _event_times(report, step),
-        "late": state_total(lambda operator: operator["numRowsDroppedByWatermark"], late),
-        "late_unit": ("groups" if are_groups else "rows") if late else "",
-        "duplicates": state_total(lambda op: op.get("customMetrics", {}).get("numDroppedDuplicateRows", 0)),
+        "late": state_total(lambda operator: operator["numRowsDroppedByWatermark"]),
+        "late_unit": ("groups" if counts_groups else "rows") if with_late_rows else "",
+        "duplicates": state_total(lambda operator: operator.get("customMetrics", {}).get("numDroppedDuplicateRows", 0)),
         "quarantined": counts.quarantined,
         "dropped": counts.dropped,
         "warned": counts.warned,
@@ -80,32 +83,40 @@ def batch_fields(report: dict[str, Any], step: RecordedStep, counts: BatchCounts
     }
 
 
-def _source(source: Mapping[str, Any], lag: Lag | None, passes: int) -> dict[str, Any]:
-    described = {
+def _source(source: Mapping[str, Any], lag: Lag | None, input_passes: int) -> dict[str, Any]:
+    """Return what an event contains about one source."""
+    fields = {
         "name": source.get("description", ""),
-        "rows": source.get("numInputRows", 0) // passes,
+        "rows": source.get("numInputRows", 0) // input_passes,
         "start": source.get("startOffset"),
         "end": source.get("endOffset"),
     }
-    return described if lag is None else {**described, "lag": lag[0], "lag_unit": lag[1]}
+    return fields if lag is None else {**fields, "lag": lag.amount, "lag_unit": lag.unit}
 
 
 def _event_times(report: Mapping[str, Any], step: RecordedStep) -> dict[str, dict[str, str]]:
-    """Return the oldest and newest event time of each input with a watermark, as far as they are known.
+    """Return the oldest and newest event time of each input with a watermark. Omit times that are unknown.
 
-    With several of them, Spark's own `eventTime` shows one (4.2.0); then metrics of our own are observed. With one, the
-    oldest is unknown if a row has no event time, as no bad row has: Spark counts it as 1970 (4.2.0).
+    For a query with one watermark, the times are Spark's own `eventTime`. Spark takes a missing event time for 1970
+    (4.2.0). Bad rows have no event time, so the oldest time is unknown if the batch has a bad row.
+    For a query with several watermarks, `eventTime` covers only one input (4.2.0), so the times are metrics of
+    `observe_event_times`.
     """
     if len(step.watermarked) == 1:
-        own = report.get("eventTime", {})
-        times = {step.watermarked[0]: {"oldest": own.get("min"), "newest": own.get("max")}}
+        spark_times = report.get("eventTime", {})
+        times = {step.watermarked[0]: {"oldest": spark_times.get("min"), "newest": spark_times.get("max")}}
     else:
         metrics = report.get("observedMetrics", {})
         times = {name: metrics.get(EVENT_TIME_METRICS + name, {}) for name in step.watermarked}
-    known = {name: {key: at for key, at in ends.items() if at and at != NO_TIME} for name, ends in times.items()}
-    return {name: ends for name, ends in known.items() if ends}
+    known: dict[str, dict[str, str]] = {}
+    for name, ends in times.items():
+        known_ends = {end: time for end, time in ends.items() if time and time != NO_TIME}
+        if known_ends:
+            known[name] = known_ends
+    return known
 
 
 def _tables_written(report: Mapping[str, Any], step: RecordedStep) -> dict[str, dict[str, int]]:
+    """Return the commit of this batch to each table, by table name."""
     commits = {name: log.find(report.get("id", ""), report["batchId"]) for name, log in step.logs.items()}
     return {name: asdict(commit) for name, commit in commits.items() if commit is not None}

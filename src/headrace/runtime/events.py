@@ -1,7 +1,7 @@
-"""Events of a run: the record of each batch, and of what happens to runs and steps; one JSON line each.
+"""Events of a run: each batch, and the start, end, failure and warnings of runs and steps; one JSON line each.
 
-The files are an on-disk format. Version 2 is the shape of `Event`; later fields are optional. Version 1, which has no
-`version`, had `behind` and `refused` for `lag` and `quarantined`, and fewer fields.
+The files are an on-disk format. Version 2 has the fields of `Event`; fields that are added later are optional.
+Version 1 has no key `version`, has `behind` and `refused` instead of `lag` and `quarantined`, and lacks other fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = 2
-LOG_ROTATED = "events rotated"  # begins a file; the last event of the run and of each step is repeated after it
+LOG_ROTATED = "events rotated"  # the first event of a new file; the last events of the run and of each step follow it
 RUN_ENDED = ("run ended", "run stopped", "run failed")
 
 
@@ -26,35 +26,35 @@ class Event:
     at: str
     pipeline: str
     run: str
-    process: int
+    process: int  # its id
     step: str = ""
     message: str = ""
     version: int = VERSION
     release: str = ""  # empty for a run from the working tree
-    query: str = ""  # the query's id, which stays with its checkpoint
-    query_run: str = ""
+    query: str = ""  # Spark's id of the query, which is the same in all runs with the same checkpoint
+    query_run: str = ""  # Spark's id of this run of the query
     batch: int = -1
     milliseconds: int = 0
-    phases: dict[str, int] = field(default_factory=dict)  # milliseconds of each, by Spark's names
-    rows: int = 0  # read
+    phases: dict[str, int] = field(default_factory=dict)  # milliseconds by Spark's name of the phase
+    rows: int = 0  # rows read
     rows_per_second: float = 0.0
-    sources: tuple[dict[str, Any], ...] = ()  # name, rows, start and end offset, lag and its unit
+    sources: tuple[dict[str, Any], ...] = ()  # name, rows, start and end offset, lag and its unit of each source
     lag: dict[str, int] = field(default_factory=dict)  # by unit: files, records, commits; empty if unknown
     watermark: str | None = None
-    event_time: dict[str, dict[str, str]] = field(default_factory=dict)  # oldest and newest, by input
+    event_time: dict[str, dict[str, str]] = field(default_factory=dict)  # by input: its oldest and newest event time
     late: int = 0
-    late_unit: str = ""  # rows, or groups behind an aggregation
+    late_unit: str = ""  # "rows", or "groups" after an aggregation; empty if `late` is 0
     duplicates: int = 0
-    quarantined: dict[str, int] = field(default_factory=dict)  # by rule, as are the next two
-    dropped: dict[str, int] = field(default_factory=dict)
-    warned: dict[str, int] = field(default_factory=dict)
+    quarantined: dict[str, int] = field(default_factory=dict)  # number of rows by the rule that they failed
+    dropped: dict[str, int] = field(default_factory=dict)  # likewise
+    warned: dict[str, int] = field(default_factory=dict)  # likewise
     state_rows: int = 0
     state_rows_removed: int = 0
     state_bytes: int = 0
     tables: dict[str, dict[str, int]] = field(default_factory=dict)  # version, rows, files, bytes of each table written
 
 
-FIELDS = {each.name for each in fields(Event)}  # later versions may have more
+FIELDS = {each.name for each in fields(Event)}  # other keys are ignored: later versions may add some
 
 
 def events_file(directory: Path, pipeline: str) -> Path:
@@ -63,7 +63,7 @@ def events_file(directory: Path, pipeline: str) -> Path:
 
 
 def alive_file(directory: Path, pipeline: str, run: str) -> Path:
-    """Return the file that a run keeps locked while it lives."""
+    """Return the file that the run's process keeps locked while it is alive."""
     return directory / "events" / f"{pipeline}.{run}.alive"
 
 
@@ -75,19 +75,19 @@ def read_events(directory: Path, pipeline: str) -> Iterator[Event]:
             continue
         with file.open() as lines:
             for line in lines:
-                with suppress(json.JSONDecodeError):  # a line that a killed process did not finish
+                with suppress(json.JSONDecodeError):  # a killed process may leave an unfinished line
                     yield _event(json.loads(line))
 
 
 def format_batch(event: Event) -> str:
-    """Return a batch as one line of text."""
+    """Return the event of a batch as one line of text."""
     parts = [event.step, f"batch {event.batch}", f"{event.rows:,} rows", format_duration(event.milliseconds)]
     if any(event.lag.values()):
         parts.append(f"lag {format_lag(event.lag)}")
     if event.state_rows:
         parts.append(f"state {event.state_rows:,} rows")
     for count, label in (
-        (event.late, f"late {event.late_unit}".rstrip()),
+        (event.late, late_label(event.late_unit)),
         (event.duplicates, "duplicates"),
         (sum(event.quarantined.values()), "quarantined"),
         (sum(event.dropped.values()), "dropped"),
@@ -96,6 +96,11 @@ def format_batch(event: Event) -> str:
         if count:
             parts.append(f"{count:,} {label}")
     return "  ".join(parts)
+
+
+def late_label(unit: str) -> str:
+    """Return what is counted as late, like "late rows"; "late" if the unit is unknown."""
+    return f"late {unit}".rstrip()
 
 
 def format_duration(milliseconds: int) -> str:
@@ -113,12 +118,12 @@ def _singular(unit: str) -> str:
 
 
 def _event(record: dict[str, Any]) -> Event:
-    """Return the event of a record of any version."""
+    """Return the event for a JSON record of any version."""
     if "version" not in record:
         behind = record.pop("behind", None)
         record |= {"version": 1, "quarantined": record.pop("refused", {})}
         record["lag"] = {} if behind is None else {"": behind}
         if record["what"] == "events set aside":
             record["what"] = LOG_ROTATED
-    record["sources"] = tuple(record.get("sources", ()))  # JSON has lists only
+    record["sources"] = tuple(record.get("sources", ()))  # JSON has no tuples
     return Event(**{key: value for key, value in record.items() if key in FIELDS})

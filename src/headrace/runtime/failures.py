@@ -1,4 +1,4 @@
-"""Turn the failure of a query into an error that a user can read: the step, the cause, the offsets, the log."""
+"""Convert the failure of a query to a StepError that names the step, the root cause, the offsets and the log."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 from headrace.config.models import Step
 from headrace.errors import StepError, without_error_codes
 
+# Lines of an error's text that do not name its cause.
 NO_CAUSE = re.compile(
     r"^(Job aborted|Task \d+ in stage|\[STREAM_FAILED\]|An exception was raised by the Python Proxy|Traceback)"
 )
 CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.*)$")
 PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.+)$")
 PYTHON_WORKER = "An exception was thrown from the Python worker"
-PYSPARK_CLASS = re.compile(r"^\w+: (?=\[[A-Z][\w.]+\] )")  # before Spark's own error class
-OWN_ERROR = re.compile(r"^\w+Error: Error: ")  # an error of Headrace that was raised in a batch
+PYSPARK_CLASS = re.compile(r"^\w+: (?=\[[A-Z][\w.]+\] )")  # "AnalysisException: " before "[TABLE_NOT_FOUND] …"
+OWN_ERROR = re.compile(r"^\w+Error: Error: ")  # before the message of a HeadraceError that was raised in a batch
 OWN_FIX = re.compile(r"^(?:[\w.]+\.)?\w+Error: Error: .*\n(?:  at   .*\n)?  fix: (.+)$", re.MULTILINE)
 MAX_OFFSETS_LENGTH = 200
 
@@ -34,24 +35,24 @@ def step_error(step: Step, error: Any, log: Path | None = None) -> StepError:
 
 
 def root_cause(text: str) -> str:
-    """Return the deepest cause that has a message, in one line."""
+    """Return the message of the deepest cause that has one, as one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     java = [match[1] for line in lines if (match := CAUSED_BY.match(line)) and "Traceback" not in line]
     python = [f"{match[1]}: {match[2]}" for line in lines if (match := PYTHON_ERROR.match(line))]
     plain = [line for line in lines if not NO_CAUSE.match(line) and not line.startswith(("at ", "File ", "==="))]
-    if any(PYTHON_WORKER in line for line in lines):  # then Java's causes only say that Python raised an error
+    if any(PYTHON_WORKER in line for line in lines):  # Java's causes only report that the Python worker failed
         java = []
     cause = next(iter([*java[-1:], *python[-1:], *plain, *lines]), "no reason given")
     return without_error_codes(PYSPARK_CLASS.sub("", OWN_ERROR.sub("", cause)))
 
 
 def is_interrupt(error: Any) -> bool:
-    """Return whether a query only failed because it was stopped."""
-    return any(sign in str(error) for sign in ("Interrupted", "part of cancelled job group"))
+    """Return whether a query failed only because it was stopped."""
+    return any(text in str(error) for text in ("Interrupted", "part of cancelled job group"))
 
 
 def _full_text(error: Any) -> str:
-    """Return the error with its causes, which the message does not contain (pyspark 4.2.0)."""
+    """Return the messages of the error and its causes. The error's own text omits the causes (pyspark 4.2.0)."""
     text = str(error)
     while (error := getattr(error, "_cause", None)) is not None:
         text += f"\nCaused by: {type(error).__name__}: {error}"
@@ -59,6 +60,7 @@ def _full_text(error: Any) -> str:
 
 
 def _offsets(error: Any) -> str:
+    """Return the offsets between which the query failed, as part of a location; empty if the error has none."""
     match = re.search(
         r"Current Committed Offsets: (\{.*?\})\s*\n\s*Current Available Offsets: (\{.*?\})\s*\n",
         str(error),

@@ -1,18 +1,22 @@
-"""Follow bounded steps in one coordinated loop: each round runs every step with new input once.
+"""Follow bounded steps in one loop: each round runs every step that has new input once, over all available data.
 
-Compared with queries that run freely side by side, a row is in silver and in gold in about half the time (2 cores): no
-two steps compete for the cores, and each batch takes everything that has arrived meanwhile. But each start of a query
-loads its state. Spark's default store loads all of it into memory, so a step with large state leaves the loop and runs
-continuously, and so does one whose source has had very many files: each start reads the list of them.
+In the loop, a row arrives in silver and gold in about half the time that it takes if all steps run continuously
+(2 cores): no two steps compete for the cores, and each batch takes everything that has arrived since the previous one.
 
-RocksDB opens files, and unloads them after each run; otherwise all files that a minute of rounds has opened would stay
-open. Each snapshot may add a file, which is merged with others only where their keys overlap, while reading the changes
-since the last snapshot is fast. So snapshots are rarer here, but taken after a run with many rows. With keys that only
-grow, a run took 10 ms longer each minute, and reading the changes of a million rows takes a second (4.2.0).
+The loop starts a query for each run of a step, and each start loads the step's state. Spark's default state store loads
+all of it into memory, so a step with large state leaves the loop and runs continuously. So does a step whose source has
+read very many files, because each start reads their list.
 
-A run over few rows spends most of its time on preparation, so it runs without generated code. A batch without rows that
-closes windows is never left to the next round: if nothing comes, Spark does not run it in a query that has just been
-started (4.2.0).
+RocksDB opens files instead. It closes them after each run (`unloadOnCommit`); otherwise all files that the rounds of a
+minute have opened would stay open. Each snapshot may add a file, which RocksDB merges with others only if their keys
+overlap: with keys that only grow, a run took 10 ms longer each minute. So the loop takes snapshots more rarely, since
+reading the changes after the last snapshot is fast. But reading the changes of a million rows takes a second, so the
+loop takes a snapshot after each run with many rows (Spark 4.2.0).
+
+A run over few rows spends most of its time on preparation, so it runs without generated code.
+
+A batch without rows that closes windows runs in the same round as the batch before it. Spark would not run it in the
+next round, in a newly started query without new input (4.2.0).
 """
 
 from __future__ import annotations
@@ -27,17 +31,18 @@ from headrace.runtime.lag import directory_fingerprint, has_long_file_log
 from headrace.runtime.prepare import PreparedStep
 from headrace.runtime.py4j_cleanup import Py4jCleanup
 from headrace.runtime.supervisor import QuerySupervisor
+from headrace.runtime.triggers import CONTINUOUS_BATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-InputFingerprint = list[int | None]  # one for each input; None where only a query can find out what is new
-IDLE_PAUSE_S = 0.5  # after a round that found nothing new
-MIN_PAUSE_S = 0.05  # at least, after a round that only listed directories
-PAUSE_FACTOR = 10  # so that listing directories takes a tenth of the time while nothing comes
-COMPACT_AFTER_ROUNDS = 200  # with rows: then merging small files pays off; the first merge takes all of them
+InputFingerprint = list[int | None]  # one number for each input; None if only a query can detect new data
+IDLE_PAUSE_S = 0.5  # the longest pause, and the pause after a round whose queries found no rows
+MIN_PAUSE_S = 0.05
+PAUSE_FACTOR = 10  # pause ten times as long as listing took, so that an idle loop rarely lists directories
+COMPACT_AFTER_ROUNDS = 200  # rounds with rows; after so many, merging small files pays off, the existing ones included
 LARGE_STATE_ROWS = 100_000
-CODEGEN_ROWS = 5_000  # of a run; generating code pays off from about twice as many
+CODEGEN_ROWS = 5_000  # a run over fewer rows uses no generated code, which pays off from about 10,000 rows
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 NO_CODEGEN: Mapping[str, Setting] = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 UNLOAD_STATE: Mapping[str, Setting] = {
@@ -48,56 +53,54 @@ SNAPSHOT: Mapping[str, Setting] = {**UNLOAD_STATE, "spark.sql.streaming.stateSto
 
 
 def follow(supervisor: QuerySupervisor, bounded: Sequence[PreparedStep]) -> None:
-    """Run rounds until the run is stopped."""
+    """Run rounds until the run is stopped, or until all steps and queries have ended by failing."""
     steps = [step for step in bounded if step.step.name not in supervisor.failed]
     cleanup = Py4jCleanup(supervisor.spark)
-    seen: dict[str, InputFingerprint] = {}
-    rows: dict[str, int] = {}  # of each step's last run
+    fingerprints: dict[str, InputFingerprint] = {}  # of the inputs of each step when it last ran
+    last_rows: dict[str, int] = {}  # how many rows each step read in its last run
     rounds_with_rows = 0
-    changed = {table for step in steps for table in step.step.tables_written}  # before the first round, any may be
-    for step in [each for each in steps if each.has_timers]:  # which no input would start
+    changed = {table for step in steps for table in step.step.tables_written}  # unknown before the first round: all
+    for step in [each for each in steps if each.has_timers]:  # timers expire without new input: run continuously
         steps.remove(step)
         supervisor.start(step, Every(every="1 second"))
     while (steps or supervisor.running) and not supervisor.stop.is_set():
         own_tables = {table for step in steps for table in step.step.tables_written}
         written: set[str] = set()
-        has_run, began = False, time.monotonic()
+        has_run, round_start = False, time.monotonic()
         for step in list(steps):
             name = step.step.name
             fingerprint = _fingerprint(step, supervisor.environment)
-            if not (may_have_input(step, own_tables, changed | written) and has_changed(fingerprint, seen.get(name))):
+            if not may_have_input(step, own_tables, changed | written):
                 continue
-            seen[name] = fingerprint
+            if not has_changed(fingerprint, fingerprints.get(name)):
+                continue
+            fingerprints[name] = fingerprint
             has_run = True
-            had_few_rows = rows.get(name, CODEGEN_ROWS) < CODEGEN_ROWS
-            without_code = isinstance(supervisor.environment.engine, LocalEngine) and had_few_rows
-            has_all_state_in_memory = loads_all_state(step.step, supervisor.spark)
-            defaults = {
-                **(NO_CODEGEN if without_code else {}),
-                **({} if has_all_state_in_memory else UNLOAD_STATE if had_few_rows else SNAPSHOT),
-                **(supervisor.compaction if rounds_with_rows > COMPACT_AFTER_ROUNDS else {}),
-            }
-            rows[name] = supervisor.run_once(step, defaults)
-            if rows[name]:
+            had_few_rows = last_rows.get(name, CODEGEN_ROWS) < CODEGEN_ROWS
+            defaults = _run_settings(supervisor, step.step, had_few_rows=had_few_rows)
+            if rounds_with_rows > COMPACT_AFTER_ROUNDS:
+                defaults |= supervisor.compaction
+            last_rows[name] = supervisor.run_once(step, defaults)
+            if last_rows[name]:
                 written |= set(step.step.tables_written)
-            is_large = supervisor.recorder.state_rows(name) > LARGE_STATE_ROWS and has_all_state_in_memory
-            if name in supervisor.failed:  # and its on_failure lets the others continue
+            if name in supervisor.failed:  # its on_failure is "continue", so the other steps stay in the loop
                 steps.remove(step)
-            elif is_large or has_long_file_log(spark_directory(supervisor.environment, supervisor.pipeline, name)):
+            elif _is_slow_to_start(supervisor, step.step):
                 steps.remove(step)
-                supervisor.start(step, "default")
+                supervisor.start(step, CONTINUOUS_BATCHES)
         changed = set()
         rounds_with_rows += bool(written)
         supervisor.poll()
         if has_run:
             cleanup.run()
         if not written:
-            supervisor.stop.wait(IDLE_PAUSE_S if has_run else pause(after=time.monotonic() - began))
+            listing_seconds = time.monotonic() - round_start
+            supervisor.stop.wait(IDLE_PAUSE_S if has_run else pause_seconds(listing_seconds=listing_seconds))
 
 
-def pause(*, after: float) -> float:
-    """Return for how many seconds to pause after a round that only listed directories, for so many seconds."""
-    return min(IDLE_PAUSE_S, max(MIN_PAUSE_S, PAUSE_FACTOR * after))
+def pause_seconds(*, listing_seconds: float) -> float:
+    """Return how long to pause after a round that started no query and only listed directories."""
+    return min(IDLE_PAUSE_S, max(MIN_PAUSE_S, PAUSE_FACTOR * listing_seconds))
 
 
 def loads_all_state(step: Step, spark: SparkSession) -> bool:
@@ -107,16 +110,38 @@ def loads_all_state(step: Step, spark: SparkSession) -> bool:
 
 
 def may_have_input(step: PreparedStep, own_tables: set[str], changed: set[str]) -> bool:
-    """Return false if all streams of a step are tables written in this loop, and none of them has changed."""
+    """Return whether a step may have new input: always if it reads a source or a table that is not in `own_tables`.
+
+    `own_tables` are the tables that steps of this loop write, `changed` are those of them that may have new rows.
+    """
     streams = [read for read in step.step.reads.values() if not read.static]
     return any(read.table not in own_tables or read.table in changed for read in streams)
 
 
-def has_changed(fingerprint: InputFingerprint, seen: InputFingerprint | None) -> bool:
-    """Return whether there may be new input since the fingerprint was seen."""
-    return None in fingerprint or fingerprint != seen
+def has_changed(fingerprint: InputFingerprint, previous: InputFingerprint | None) -> bool:
+    """Return whether the inputs may have new data since the previous fingerprint, or whether there was none."""
+    return None in fingerprint or fingerprint != previous
+
+
+def _run_settings(supervisor: QuerySupervisor, step: Step, *, had_few_rows: bool) -> dict[str, Setting]:
+    """Return the Spark settings that suit a run of this step, if it has about as many rows as the previous run."""
+    settings: dict[str, Setting] = {}
+    if had_few_rows and isinstance(supervisor.environment.engine, LocalEngine):
+        settings |= NO_CODEGEN
+    if not loads_all_state(step, supervisor.spark):
+        settings |= UNLOAD_STATE if had_few_rows else SNAPSHOT
+    return settings
+
+
+def _is_slow_to_start(supervisor: QuerySupervisor, step: Step) -> bool:
+    """Return whether each start of the step's query takes long: it loads a large state or a long list of files."""
+    has_large_state = supervisor.recorder.state_rows(step.name) > LARGE_STATE_ROWS
+    if has_large_state and loads_all_state(step, supervisor.spark):
+        return True
+    return has_long_file_log(spark_directory(supervisor.environment, supervisor.pipeline, step.name))
 
 
 def _fingerprint(step: PreparedStep, environment: Environment) -> InputFingerprint:
+    """Return the fingerprint of each input: of the directory of a file source, None for other inputs."""
     sources = [environment.sources[read.source] if read.source else None for read in step.step.reads.values()]
     return [directory_fingerprint(source.path) if isinstance(source, FileSource) else None for source in sources]

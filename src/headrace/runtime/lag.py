@@ -1,7 +1,7 @@
-"""How far a step is behind its sources: files, records or commits that are available and not yet read.
+"""Measure the lag of a step: the files, records or commits that its sources have and the step has not read yet.
 
-For Kafka, Spark reports the latest offsets. For files and Delta tables it only reports what was read (4.2.0), so the
-rest is counted on this machine's disk. Elsewhere the lag is unknown.
+For Kafka, Spark reports the latest offsets. For files and Delta tables, Spark only reports the offsets that were read
+(4.2.0), so the available files and commits are counted on this machine's disk. The lag of other sources is unknown.
 """
 
 from __future__ import annotations
@@ -10,12 +10,18 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.config.models import local_path
 
-MAX_LOG_BYTES = 16 << 20  # of a source's log that is read after each batch: about 120,000 files
-Lag = tuple[int, str]  # with its unit
+MAX_LOG_BYTES = 16 << 20  # a source's log of files read is not counted if it is longer: about 120,000 files
+
+
+class Lag(NamedTuple):
+    """The lag of one source."""
+
+    amount: int
+    unit: str  # "files", "records" or "commits"
 
 
 def source_lags(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> list[Lag | None]:
@@ -26,13 +32,14 @@ def source_lags(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> list[L
 def total_lag(lags: Sequence[Lag | None]) -> dict[str, int]:
     """Return the sum of the known lags by unit."""
     total: dict[str, int] = {}
-    for number, unit in filter(None, lags):
-        total[unit] = total.get(unit, 0) + number
+    for lag in lags:
+        if lag is not None:
+            total[lag.unit] = total.get(lag.unit, 0) + lag.amount
     return total
 
 
 def directory_fingerprint(path: str) -> int | None:
-    """Return a number that changes when files come or go; None if it is not a readable local directory."""
+    """Return a number that changes when files are added or removed; None if the path is no readable local directory."""
     directory = local_path(path)
     if not directory or _is_pattern(path):
         return None
@@ -43,12 +50,15 @@ def directory_fingerprint(path: str) -> int | None:
 
 
 def has_long_file_log(checkpoint: str) -> bool:
-    """Return whether a query has read so many files that loading its list of them makes each start slow."""
+    """Return whether a query has read so many files that loading their list makes each start of the query slow."""
     return any(log.stat().st_size > MAX_LOG_BYTES for log in Path(checkpoint).glob("sources/*/*.compact"))
 
 
 def list_files(directory: Path) -> Iterator[str]:
-    """Yield the files that Spark lists: through links, but not through broken ones or those to a parent directory."""
+    """Yield the paths of the files that Spark lists.
+
+    Symbolic links are followed, except broken links and links to a parent directory.
+    """
     with os.scandir(directory) as entries:
         for entry in entries:
             if _is_hidden(entry.name) or (entry.is_symlink() and not _is_followed(Path(entry))):
@@ -60,9 +70,10 @@ def list_files(directory: Path) -> Iterator[str]:
 
 
 def count_files_read(log: Path) -> int:
-    """Return how many files a source has read, by its log in the checkpoint.
+    """Return how many files a source has read, according to its log in the checkpoint.
 
-    Spark writes a line for each file that it has read, and every ten batches all of them into one `.compact` file.
+    Spark writes a file per batch, with a line for each file that the batch has read. The file of every tenth batch,
+    `N.compact`, also has the lines of all earlier batches. Raise ValueError if these files are too long to read.
     """
     batches = {int(file.name.partition(".")[0]): file for file in log.iterdir() if file.name[0].isdigit()}
     compacted = max((number for number, file in batches.items() if file.suffix == ".compact"), default=-1)
@@ -77,25 +88,30 @@ def _source_lag(source: Mapping[str, Any], log: Path) -> Lag | None:
     directory = Path(local_path(path))
     try:
         if "Kafka" in kind:
-            # A batch that is repeated after a crash reports no latest offsets (4.2.0).
+            # Spark reports no latest offsets for a batch that is repeated after a crash (4.2.0).
             latest = source["latestOffset"]
-            return (_records_between(source["endOffset"], latest), "records") if latest else None
+            return Lag(_records_between(source["endOffset"], latest), "records") if latest else None
         if kind == "FileStreamSource" and path.startswith("file:") and not _is_pattern(path):
-            return max(0, sum(1 for _ in list_files(directory)) - count_files_read(log)), "files"
+            available = sum(1 for _ in list_files(directory))
+            return Lag(max(0, available - count_files_read(log)), "files")
         if kind == "DeltaSource" and path.startswith("file:"):
-            return _commits_after(_last_version_read(source["endOffset"]), directory), "commits"
-    except (OSError, KeyError, TypeError, ValueError):  # an unknown lag is no reason to fail
+            return Lag(_commits_after(_last_version_read(source["endOffset"]), directory), "commits")
+    except (OSError, KeyError, TypeError, ValueError):  # report the lag as unknown instead of failing the run
         return None
     return None
 
 
-def _records_between(read: Mapping[str, Mapping[str, int]], latest: Mapping[str, Mapping[str, int]]) -> int:
+def _records_between(start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]) -> int:
+    """Return the number of records between two offsets of Kafka, which map topics to partitions to positions."""
     return sum(
-        end - read.get(topic, {}).get(partition, 0) for topic, ends in latest.items() for partition, end in ends.items()
+        position - start.get(topic, {}).get(partition, 0)
+        for topic, positions in end.items()
+        for partition, position in positions.items()
     )
 
 
 def _commits_after(version: int, table: Path) -> int:
+    """Return how many consecutive commits after this version are in the table's log."""
     if not table.is_dir():
         raise FileNotFoundError(table)
     log = table / "_delta_log"
@@ -103,7 +119,11 @@ def _commits_after(version: int, table: Path) -> int:
 
 
 def _last_version_read(offset: Mapping[str, Any]) -> int:
-    """Return the last commit that was read completely: the offset names the next one, or one that was read in part."""
+    """Return the version of the last commit of which at least one file was read.
+
+    An offset of Delta has the version of a commit and the index of the last file read in it. The index is negative if
+    no file of the commit was read yet.
+    """
     return int(offset["reservoirVersion"]) - (1 if int(offset["index"]) < 0 else 0)
 
 
@@ -112,10 +132,10 @@ def _is_pattern(path: str) -> bool:
 
 
 def _is_followed(link: Path) -> bool:
-    """Return whether `headrace.LocalFiles` follows the link."""
+    """Return whether the file system of the local engine, `LocalFiles.java`, follows the link."""
     return link.exists() and not link.parent.resolve().is_relative_to(link.resolve())
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether Spark ignores the file; it does not ignore a partition folder of a column `_day` (4.2.0)."""
+    """Return whether Spark ignores the file. It reads a partition folder whose column begins with "_" (4.2.0)."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

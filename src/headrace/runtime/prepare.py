@@ -1,7 +1,7 @@
-"""Prepare steps: open their queries and validate them. Nothing is written here.
+"""Prepare steps: open their queries and validate them. This module writes no data.
 
-`open_query` is the path of a row from a step's inputs to its sink. The batch writer, which it opens as the sink of most
-steps, is the only other place where rows pass.
+`open_query` builds the path of a row from a step's inputs to its sink. The sink of most steps is the batch writer,
+which is the only other code that rows pass through.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-NO_LOCATIONS = KeyLocations("")
-OnCounts = Callable[[int, BatchCounts], None]
+NO_LOCATIONS = KeyLocations("")  # for problems without file and line
+OnCounts = Callable[[int, BatchCounts], None]  # called with the number of a batch and its counts
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,21 @@ class StepQuery:
     inputs: Mapping[str, DataFrame]
     result: DataFrame
     writer: DataStreamWriter
-    has_verdicts: bool  # rows are checked: some may be quarantined
+    has_verdicts: bool  # the rows are checked, so some may be quarantined
 
 
 @dataclass(frozen=True)
 class PreparedStep:
-    """A validated step, which can be started any number of times, one run after the other."""
+    """A validated step. Its query can be started again whenever the previous one has ended."""
 
     step: Step
-    schema: StructType
-    has_verdicts: bool  # rows are checked: some may be quarantined
+    schema: StructType  # of the rows that the step writes
+    has_verdicts: bool  # the rows are checked, so some may be quarantined
     uses_spark_sink: bool
-    has_timers: bool = False  # so Spark would never run out of batches
-    pending_tables: frozenset[str] = frozenset()  # inputs that this run creates: the query is opened when they exist
+    has_timers: bool = False  # processing-time timers: with them, Spark starts batches for ever
+    pending_tables: frozenset[str] = frozenset()  # inputs that this run will create; then the query is opened
     warnings: tuple[str, ...] = ()
-    writer: DataStreamWriter | None = None  # None while tables are pending
+    writer: DataStreamWriter | None = None  # None if tables were pending when the step was prepared
 
 
 def open_query(
@@ -70,9 +70,10 @@ def open_query(
     pending: Mapping[str, StructType] | None = None,
     locations: KeyLocations = NO_LOCATIONS,
 ) -> StepQuery:
-    """Open the inputs, apply the transform, open the sink: the path of a row.
+    """Return the step's query: open its inputs, apply its transform, open its sink.
 
-    `pending` are tables that this run will create, for which empty inputs stand in.
+    `pending` has the schema of each table that this run will create. Empty inputs replace these tables.
+    `locations` adds file and line to problems.
     """
     location = partial(locations.where, "steps", step.name)
     inputs = {}
@@ -97,7 +98,7 @@ def prepare(
     pending: Mapping[str, StructType],
     locations: KeyLocations = NO_LOCATIONS,
 ) -> PreparedStep:
-    """Open a step's query and validate it. Problems are located by `locations`."""
+    """Open a step's query, validate it and return the prepared step. See `open_query` for the arguments."""
     query = open_query(spark, step, environment, on_counts=on_counts, pending=pending, locations=locations)
     rows = _validate(query, step, environment, locations)
     pending_tables = frozenset(str(read.table) for read in step.reads.values() if read.table in pending)
@@ -120,14 +121,15 @@ def prepare_all(
     *,
     on_counts: Callable[[str], OnCounts] = lambda step: lambda batch, counts: None,
 ) -> list[PreparedStep]:
-    """Prepare the steps in order. Raise ConfigurationError with the problems of all of them.
+    """Prepare the steps in order. Raise ConfigurationError with the problems of all steps.
 
-    Steps that read a table of a step with problems are not prepared: their problems would only follow from those.
+    A step that reads a table of a step with problems is not prepared: it would only report their consequences.
+    `on_counts` returns, for the name of a step, the function that takes the counts of its batches.
     """
     prepared: list[PreparedStep] = []
     problems: list[Problem] = []
     pending: dict[str, StructType] = {}
-    unknown: set[str] = set()  # tables of steps with problems
+    unknown: set[str] = set()  # tables whose schema is unknown, because the step that writes them has problems
     for locations, step in steps:
         tables = {*step.tables_written, *(name + QUARANTINE_SUFFIX for name in step.tables_written[:1])}
         if any(read.table in unknown for read in step.reads.values()):
@@ -154,9 +156,10 @@ def prepare_all(
 
 
 def read_from_first_version(step: Step, tables: Collection[str]) -> Step:
-    """Return the step with these tables, which this run has created, read from their first version.
+    """Return a copy of the step that reads the given tables, which this run has created, from their first version.
 
-    Without a starting version, Delta lists and sorts all files of the table first (4.4.0): 1.2 s of a cold run.
+    Without a starting version, Delta first lists and sorts all files of the table, which takes 1.2 s of a cold run
+    (4.4.0). Inputs whose options set a start keep it.
     """
     starts = {"startingVersion", "startingTimestamp"}
     reads = {
@@ -169,7 +172,7 @@ def read_from_first_version(step: Step, tables: Collection[str]) -> Step:
 
 
 def _validate(query: StepQuery, step: Step, environment: Environment, locations: KeyLocations) -> DataFrame:
-    """Return the rows that the step writes. Raise ConfigurationError for what would only fail in a batch."""
+    """Return the rows that the step writes. Raise ConfigurationError for problems that would otherwise fail a batch."""
     location = partial(locations.where, "steps", step.name)
     rows = query.result.drop(verdict.VERDICT, verdict.BAD_ROW_KEY)
     with add_location(location("transform")):
@@ -195,9 +198,13 @@ def _validate(query: StepQuery, step: Step, environment: Environment, locations:
 
 
 def _apply_transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the result of the transform on the stream; a row-wise transform is left to the batch writer."""
+    """Return the result of the step's transform.
+
+    Return the stream unchanged if the step has no transform, or a row-wise one, which the batch writer applies.
+    """
     if step.transform is None or step.transforms_batches:
         return next(frame for frame in inputs.values() if frame.isStreaming)
+    # Bad rows pass through a deduplication: each gets a unique key, so that none is a duplicate of another row.
     keys = step.with_.get("keys")
     checked = {name: frame for name, frame in inputs.items() if verdict.has_verdict(frame)}
     if checked and deduplicates(step) and keys and isinstance(keys, list):
@@ -207,7 +214,7 @@ def _apply_transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _batch_transform(step: Step, environment: Environment) -> Callable[[DataFrame], DataFrame] | None:
-    """Return the function that applies a row-wise transform to a batch; static inputs are read again for each batch."""
+    """Return a function that applies a row-wise transform to a batch, reading static inputs again; None without one."""
     if not step.transforms_batches:
         return None
 
@@ -222,6 +229,7 @@ def _batch_transform(step: Step, environment: Environment) -> Callable[[DataFram
 
 
 def _call_transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the result of the step's function. Raise ConfigurationError if it fails or returns no DataFrame."""
     function = resolve(str(step.transform))
     arguments, settings = bind_arguments(step, function, inputs)
     try:

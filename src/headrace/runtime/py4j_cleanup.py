@@ -1,9 +1,9 @@
-"""Remove what ended queries leave in this process and in the JVM: the follow loop starts 100,000 queries a day.
+"""Remove connections and listeners of ended queries, because the follow loop starts 100,000 queries a day.
 
-py4j keeps the connection over which a query's thread called Python, and the Python thread that serves it (py4j
-0.10.9.9). Spark keeps a listener that a query with state has registered, and calls it with every event (Spark 4.2.0).
-Without the cleanup, a batch took twice as long after twenty minutes: RocksDB forks a process to delete a directory, and
-the child process closes every open file descriptor first.
+For each ended query, py4j keeps the connection over which the query's thread called Python, and the Python thread that
+serves this connection (py4j 0.10.9.9). Spark keeps a listener that a query with state has registered, and calls it with
+every event (Spark 4.2.0). Without the cleanup, a batch took twice as long after twenty minutes: RocksDB forks a process
+to delete a directory, and this process first closes every open file descriptor.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LISTENER = "StreamingQueryListenerBus"
+LISTENER_BUS_CLASS = "StreamingQueryListenerBus"
 
 
 class Py4jCleanup:
-    """Removes everything that has appeared since this object was created."""
+    """Removes unused connections of py4j, and those listener buses that were added after this object was created."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context: Any = spark.sparkContext
-        self._initial = {listener.hashCode() for listener in self._listeners()}
+        self._initial = {bus.hashCode() for bus in self._listener_buses()}
 
     def run(self) -> None:
-        """Remove the listeners of queries, and connections that have not been used since the previous call.
+        """Remove the listener buses of queries, and connections that have not been used since the previous call.
 
-        Running queries have such listeners too, but without anything that listens to them.
+        The buses of running queries are removed too. They are not needed, because they have no listeners.
         """
         from py4j.java_gateway import JavaObject
 
         JavaObject("GATEWAY_SERVER", self._context._gateway._gateway_client).getCallbackClient().periodicCleanup()
-        for listener in self._listeners():
-            if listener.hashCode() not in self._initial:
-                self._context._jsc.sc().listenerBus().removeListener(listener)
+        for bus in self._listener_buses():
+            if bus.hashCode() not in self._initial:
+                self._context._jsc.sc().listenerBus().removeListener(bus)
 
-    def _listeners(self) -> list[Any]:
-        """Return the listener buses of sessions; each query has a session of its own, whose bus has no listeners."""
+    def _listener_buses(self) -> list[Any]:
+        """Return the listener buses that sessions have added to Spark's own. Each query has a session of its own."""
         listeners = self._context._jsc.sc().listenerBus().listeners()
-        return [listener for listener in listeners if listener.getClass().getSimpleName() == LISTENER]
+        return [listener for listener in listeners if listener.getClass().getSimpleName() == LISTENER_BUS_CLASS]

@@ -1,4 +1,7 @@
-"""Record the batch reports of Spark as events: one JSON line each, and a call of the function that watches the run."""
+"""Record the events of a run: append each to a file as a JSON line, and pass it to the function that watches the run.
+
+The event of a batch is made from Spark's report, which a streaming query listener receives.
+"""
 
 from __future__ import annotations
 
@@ -21,27 +24,27 @@ from headrace.runtime.events import LOG_ROTATED, RUN_ENDED, Event, alive_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROTATE_AT_BYTES = 16 << 20  # then the file is renamed, and the one renamed before is deleted
-END_LIMIT_S = 10.0  # for Spark to report a query's end, once it has ended
+ROTATE_AT_BYTES = 16 << 20  # a file of this size is renamed to `.1.jsonl`, which replaces the previously renamed file
+END_LIMIT_S = 10.0  # how long to wait for Spark's report that a query has ended
 
 
 class Recorder:
-    """Records the events of one run."""
+    """Records the events of one run in `file`, and calls `watch` with each."""
 
     def __init__(self, file: Path, pipeline: str, watch: Callable[[Event], None], *, release: str = "") -> None:
         self._file, self._pipeline, self._watch, self._release = file, pipeline, watch, release
         self._run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
-        self._steps: dict[str, RecordedStep] = {}
-        self._counts: dict[tuple[str, int], BatchCounts] = {}
-        self._ended: dict[str, threading.Event] = {}
+        self._steps: dict[str, RecordedStep] = {}  # by query name
+        self._counts: dict[tuple[str, int], BatchCounts] = {}  # by step and batch
+        self._ended: dict[str, threading.Event] = {}  # by the run id of a query, as are `_rows` and `_idle`
         self._rows: Counter[str] = Counter()
-        self._state_rows: Counter[str] = Counter()
         self._idle: set[str] = set()
-        self._repeated_after_rotation: dict[str, list[Event]] = {}
-        self._writing = threading.Lock()
+        self._state_rows: Counter[str] = Counter()  # by step
+        self._repeated_after_rotation: dict[str, list[Event]] = {}  # by step; those of the run under ""
+        self._write_lock = threading.Lock()
         file.parent.mkdir(parents=True, exist_ok=True)
         # A process that was killed may have left an unfinished line.
-        self._is_line_open = file.exists() and not file.read_bytes().endswith(b"\n")
+        self._has_unfinished_line = file.exists() and not file.read_bytes().endswith(b"\n")
 
     def listen(self, spark: SparkSession) -> Callable[[], None]:
         """Start listening to the session's queries. Return the function that stops listening."""
@@ -56,12 +59,17 @@ class Recorder:
         return lambda: streams._jsqm.removeListener(listener)
 
     def add_query(self, query_name: str, step: RecordedStep) -> None:
-        """Record reports of queries of this name as batches of the step."""
-        self._steps.setdefault(query_name, step)  # each start of a step adds it again; its commit logs are kept
+        """Record the batch reports of queries with this name as batches of the step."""
+        # Each start of a step adds its query again. Keep the first entry: its commit logs know their last positions.
+        self._steps.setdefault(query_name, step)
 
     def on_counts(self, step: str) -> Callable[[int, BatchCounts], None]:
-        """Return the function that takes the counts of the step's batches."""
-        return lambda batch, counts: self._counts.__setitem__((step, batch), counts)
+        """Return the function that the step's batch writer calls with the counts of each batch."""
+
+        def add_counts(batch: int, counts: BatchCounts) -> None:
+            self._counts[step, batch] = counts
+
+        return add_counts
 
     def record(self, what: str, step: str = "", message: str = "") -> None:
         """Record the start, end, failure or warning of the run or a step."""
@@ -84,7 +92,7 @@ class Recorder:
         event = self._event("batch", **batch_fields(report, step, counts))
         self._state_rows[step.name] = event.state_rows
         has_moved = any(source["startOffset"] != source["endOffset"] for source in report["sources"])
-        if event.rows or has_moved:  # a file may be empty
+        if event.rows or has_moved:  # a batch without rows has moved if it read an empty file
             self._idle.discard(report["runId"])
         else:
             self._idle.add(report["runId"])
@@ -92,13 +100,14 @@ class Recorder:
         self._repeated_after_rotation[step.name] = [event]
 
     def record_end(self, run_id: str) -> None:
-        """Remember that Spark has reported the end of a query."""
+        """Let `wait_for_end` return: Spark has reported the end of this run of a query."""
         self._ended.setdefault(run_id, threading.Event()).set()
 
     def wait_for_end(self, run_id: str) -> int:
-        """Wait until all reports of an ended query are recorded. Return how many rows it read."""
+        """Wait until all reports of an ended query are recorded, and forget the query. Return how many rows it read."""
         self._ended.setdefault(run_id, threading.Event()).wait(timeout=END_LIMIT_S)
-        del self._ended[run_id]  # the follow loop starts a hundred thousand queries a day
+        # The follow loop starts a hundred thousand queries a day; keeping their entries would fill the memory.
+        del self._ended[run_id]
         self._idle.discard(run_id)
         return self._rows.pop(run_id, 0)
 
@@ -107,7 +116,7 @@ class Recorder:
         return self._state_rows[step]
 
     def is_idle(self, run_id: str) -> bool:
-        """Return whether the query's last batch had no rows."""
+        """Return whether the query's last batch read nothing."""
         return run_id in self._idle
 
     def _event(self, what: str, *, at: str = "", **values: Any) -> Event:
@@ -115,24 +124,25 @@ class Recorder:
         return Event(what, at, self._pipeline, self._run, os.getpid(), release=self._release, **values)
 
     def _emit(self, event: Event) -> None:
-        with self._writing:
+        with self._write_lock:
             written = [event]
             if self._file.exists() and self._file.stat().st_size > ROTATE_AT_BYTES:
                 self._file.replace(self._file.with_suffix(".1.jsonl"))
                 repeated = chain(*self._repeated_after_rotation.values())
                 written = [self._event(LOG_ROTATED), *repeated, event]
             with self._file.open("a") as lines:
-                if self._is_line_open:
+                if self._has_unfinished_line:
                     lines.write("\n")
-                    self._is_line_open = False
+                    self._has_unfinished_line = False
                 lines.writelines(json.dumps(asdict(each)) + "\n" for each in written)
         self._watch(event)
 
 
 class _Listener:
-    """Spark's listener interface, with the report of a batch as one JSON text.
+    """Implements Spark's listener interface, and reads the report of a batch as one JSON text.
 
-    pyspark's own class reads the report field by field: 7 % of the CPU time of a run with 20 small batches (4.2.0).
+    pyspark's own class reads the report field by field, which takes 7 % of the CPU time of a run with 20 small batches
+    (4.2.0).
     """
 
     def __init__(self, recorder: Recorder) -> None:

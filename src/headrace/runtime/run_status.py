@@ -1,11 +1,12 @@
-"""Summarise the recorded events of a pipeline: its last run, and what each step has done."""
+"""Summarise the recorded events of a pipeline: its last run, and the totals of each step."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from headrace.liveness import is_locked, process_exists
 from headrace.runtime.events import Event, alive_file, read_events
@@ -13,59 +14,75 @@ from headrace.runtime.events import Event, alive_file, read_events
 
 @dataclass(frozen=True)
 class StepStatus:
-    """What one step has done, over all its recorded runs."""
+    """Totals of one step over all its recorded runs, and facts about its last batch."""
 
-    step: str
+    name: str
     batches: int
     rows: int
-    at: str  # of its last batch, as are the fields up to state_rows
+    at: str  # time of the last batch; the fields from here to state_rows describe the last batch
     rows_per_second: float
     milliseconds: int
     watermark: str | None
     lag: dict[str, int]
     state_rows: int
     late: int
+    late_unit: str  # "rows" or "groups"; empty if unknown
     duplicates: int
     quarantined: dict[str, int]
     dropped: dict[str, int]
     warned: dict[str, int]
-    failure: str  # empty if a batch has been completed since
+    failure: str  # message of the last failure; empty if the step has completed a batch since then
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """A pipeline's state: its last run as text, and its steps."""
+    """A pipeline's state: a description of its last run, and its steps."""
 
-    run: str
+    description: str  # like "run ended at …" or "running since …, process 4711"
     is_running: bool
-    since: str  # of the oldest event that is kept; steps are summed up from there
+    since: str  # time of the oldest recorded event, from which the totals count; empty without events
     steps: list[StepStatus]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON object of `headrace status -o json`, with the key "run" for `description`, "step" for `name`.
+
+        The keys are older than the names of the fields. Users' scripts read them, so they stay.
+        """
+        fields = asdict(self)
+        steps = [{"step": step.pop("name"), **step} for step in fields["steps"]]
+        return {"run": fields["description"], "is_running": self.is_running, "since": self.since, "steps": steps}
 
 
 def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> RunStatus:
-    """Return the status of a pipeline, whether it runs or not."""
+    """Return the status of a pipeline, whether or not it is running."""
     events = list(read_events(directory, pipeline))
-    runs: dict[str, Event] = {}  # the last event of each, the latest run at the end
+    last_events: dict[str, Event] = {}  # the last event of each run, by run; in the order of these events
     for event in events:
         if event.what.startswith("run "):
-            runs.pop(event.run, None)
-            runs[event.run] = event
-    running = [last for last in runs.values() if last.what == "run started" and _is_alive(last, directory)]
-    latest = next(iter([*running[-1:], *list(runs.values())[-1:]]), None)
-    run = _describe(latest, is_running=bool(running)) if latest else "never run"
-    return RunStatus(run, bool(running), events[0].at if events else "", [_step_status(name, events) for name in steps])
+            last_events.pop(event.run, None)
+            last_events[event.run] = event
+    running = [event for event in last_events.values() if event.what == "run started" and _is_alive(event, directory)]
+    shown = running[-1] if running else next(reversed(last_events.values()), None)
+    return RunStatus(
+        description=_describe(shown, is_running=bool(running)) if shown else "never run",
+        is_running=bool(running),
+        since=events[0].at if events else "",
+        steps=[_step_status(name, events) for name in steps],
+    )
 
 
-def _is_alive(run: Event, directory: Path) -> bool:
-    """Return whether the process of a run lives.
+def _is_alive(started: Event, directory: Path) -> bool:
+    """Return whether the process of a started run is alive: it locks the run's file.
 
-    The lock on its file decides: outside of a container, a process number from inside means nothing, or another one.
+    On a file system without locks, the file does not exist, and the process id decides. The id is less reliable:
+    outside of the run's container, no process has it, or a different one has it.
     """
-    file = alive_file(directory, run.pipeline, run.run)
-    return is_locked(file) if file.exists() else process_exists(run.process)
+    file = alive_file(directory, started.pipeline, started.run)
+    return is_locked(file) if file.exists() else process_exists(started.process)
 
 
 def _describe(last: Event, *, is_running: bool) -> str:
+    """Return a run as text, by its last event."""
     if last.what != "run started":
         cause = f": {last.message}" if last.message else ""
         return f"{last.what} at {last.at}{cause}"
@@ -76,17 +93,18 @@ def _describe(last: Event, *, is_running: bool) -> str:
 
 def _step_status(name: str, events: Sequence[Event]) -> StepStatus:
     own = [event for event in events if event.step == name and event.what in ("batch", "step failed")]
-    batches = {event.batch: event for event in own if event.what == "batch"}
+    batches = {event.batch: event for event in own if event.what == "batch"}  # a repeated batch counts once
     last = next((event for event in reversed(own) if event.what == "batch"), None)
 
     def total(outcome: str) -> dict[str, int]:
+        """Return the number of rows per rule, over all batches; `outcome` is the name of a field."""
         counts: Counter[str] = Counter()
         for event in batches.values():
             counts.update(getattr(event, outcome))
         return dict(counts)
 
     return StepStatus(
-        step=name,
+        name=name,
         batches=len(batches),
         rows=sum(event.rows for event in batches.values()),
         at=last.at if last else "",
@@ -96,6 +114,7 @@ def _step_status(name: str, events: Sequence[Event]) -> StepStatus:
         lag=last.lag if last else {},
         state_rows=last.state_rows if last else 0,
         late=sum(event.late for event in batches.values()),
+        late_unit=next((event.late_unit for event in reversed(own) if event.late), "rows"),
         duplicates=sum(event.duplicates for event in batches.values()),
         quarantined=total("quarantined"),
         dropped=total("dropped"),

@@ -1,4 +1,4 @@
-"""Run a pipeline: lock and prepare its steps, then start them in order until their triggers end them."""
+"""Run a pipeline: lock and prepare its steps, start them in order, and supervise them until they end."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from headrace.runtime.triggers import is_bounded
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MAX_PARALLEL_STEPS = 8  # bounded steps that run side by side on a cluster
-MANIFEST = "manifest.json"  # only a release has one; its directory has the release's id as its name
+MAX_PARALLEL_STEPS = 8  # bounded steps that run at the same time on a cluster
+MANIFEST = "manifest.json"  # only releases have this file; a release's directory is named after the release's id
 
 
 @dataclass(frozen=True)
 class AnnouncedRun:
-    """A run whose start has been recorded: its recorder, and whether it should stop."""
+    """A run whose start has been recorded: its recorder, and the event that is set when it should stop."""
 
     recorder: Recorder
     stop: Stop
@@ -46,7 +46,11 @@ class AnnouncedRun:
 def announce_run(
     bundle: Bundle, pipeline: str, *, watch: Callable[[Event], None] = lambda event: None
 ) -> Iterator[AnnouncedRun]:
-    """Record the start and the end of a run, and honour requests to stop it, also while Spark starts."""
+    """Record the start of a run, yield the run, and record its end.
+
+    Requests to stop the run are obeyed in the whole block, so the block should contain the start of Spark.
+    `watch` is called with each event.
+    """
     root = Path(bundle.root)
     release = root.name if (root / MANIFEST).is_file() else ""
     recorder = Recorder(events_file(bundle.directory, pipeline), pipeline, watch, release=release)
@@ -76,9 +80,10 @@ def run(
     once: bool = False,
     watch: Callable[[Event], None] = lambda event: None,
 ) -> None:
-    """Run the pipeline's steps, or those named by `only`, until their triggers end them.
+    """Run the pipeline's steps, or those named by `only`, until all have ended or the run is stopped.
 
-    A run that was not announced before the session was opened is announced here.
+    With `follow`, bounded steps run again when they have new input. With `once`, unbounded steps process the available
+    data and end. If `announced` is not given, the run is announced here, and `watch` is called with each event.
     """
     steps = select_steps(bundle, pipeline, only)
     with ExitStack() as stack:
@@ -101,7 +106,7 @@ def run(
 
 
 def check_pipelines(spark: SparkSession, bundle: Bundle) -> list[str]:
-    """Check everything that a run of each pipeline would check, writing nothing. Return the warnings."""
+    """Check everything that a run of each pipeline would check, but write nothing. Return the warnings."""
     prepared = prepare_all(spark, order.all_steps(bundle), bundle.environment)
     return [f"step {step.step.name!r}: {warning}" for step in prepared for warning in step.warnings]
 
@@ -125,7 +130,7 @@ def is_unbounded(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, fol
 
 
 def is_short(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: bool, once: bool) -> bool:
-    """Return whether a run would end by itself, and have little to read."""
+    """Return whether a run would end by itself and has little to read."""
     if is_unbounded(bundle, pipeline, only, follow=follow, once=once):
         return False
     is_local = isinstance(bundle.environment.engine, LocalEngine)
@@ -140,7 +145,11 @@ def _run_steps(
     follow: bool,
     once: bool,
 ) -> None:
-    """Start the steps in order, then supervise them until they end; `tables_read` are read by steps of the bundle."""
+    """Start the steps in order, and supervise them until they end.
+
+    `tables_read` are the names of all tables that steps of the bundle read. Raise StepError if steps failed,
+    UnfinishedBatchError or KeyboardInterrupt if a batch was interrupted.
+    """
     triggers = {step.step.name: supervisor.environment.trigger_of(step.step.name) for step in prepared}
     if once:
         triggers = {name: trigger if is_bounded(trigger) else "available_now" for name, trigger in triggers.items()}
@@ -158,6 +167,7 @@ def _run_steps(
         finally:
             supervisor.stop_all()
     except KeyboardInterrupt as interrupt:
+        # This call also returns the unfinished batches of the first one.
         raise type(interrupt)(supervisor.abandon()) from None
     except UnfinishedBatchError as error:
         supervisor.abandon()
@@ -173,14 +183,15 @@ def _start_in_order(
     tables_read: set[str],
     triggers: Mapping[str, Trigger],
 ) -> None:
-    """Start each step when the steps whose tables it reads have ended or run continuously. Wait for the bounded ones.
+    """Start each step as soon as all steps whose tables it reads have ended or are unbounded and have been started.
 
-    Steps that do not read each other run side by side: a cold run of orders takes a tenth less time.
+    Return when all steps have been started and the bounded ones have ended. Steps that do not depend on each other run
+    in parallel, which makes a cold run of the pipeline orders 10 % faster.
     """
     waiting = list(prepared)
     steps = [each.step for each in prepared]
     upstream = {step.name: set(order.upstream_steps(step, steps)) for step in steps}
-    bounded: dict[str, PreparedStep] = {}  # those that run
+    bounded: dict[str, PreparedStep] = {}  # bounded steps that are running
 
     def create(step: PreparedStep, *, only_needed: bool = False) -> None:
         quarantine = quarantine_table(step.step, supervisor.environment)
@@ -197,17 +208,17 @@ def _start_in_order(
     while (waiting or bounded) and not supervisor.stop.is_set():
         unfinished = {step.step.name for step in waiting} | bounded.keys()
         for step in [each for each in waiting if not unfinished & upstream[each.step.name]]:
-            ends = is_bounded(triggers[step.step.name])
-            if ends and len(bounded) >= _max_parallel(supervisor.environment):
+            ends_by_itself = is_bounded(triggers[step.step.name])
+            if ends_by_itself and len(bounded) >= _max_parallel(supervisor.environment):
                 break
             waiting.remove(step)
-            create(step, only_needed=ends)
+            create(step, only_needed=ends_by_itself)
             supervisor.start(step, triggers[step.step.name])
-            if ends:
+            if ends_by_itself:
                 bounded[step.step.name] = step
         supervisor.poll(POLL_INTERVAL_S / len(bounded) if bounded else 0)
         for name in bounded.keys() - supervisor.running.keys():
-            create(bounded.pop(name))  # steps that read the tables find them, even if no rows came
+            create(bounded.pop(name))  # other steps read its tables, which do not exist yet if it wrote no rows
 
 
 def _max_parallel(environment: Environment) -> int:
@@ -215,14 +226,14 @@ def _max_parallel(environment: Environment) -> int:
 
 
 def _without_errors(clean_up: Callable[[], None]) -> None:
-    """Clean up after a run without hiding how it ended: the JVM may be gone, or a signal may have cut a call off."""
+    """Call `clean_up`. Ignore its errors, as after a death of the JVM: they would hide how the run ended."""
     with suppress(Exception):
         clean_up()
 
 
 @contextmanager
 def _stop_on_signals(stop: Stop) -> Iterator[None]:
-    """Let the first signal stop the run between two batches; a second one does not wait for the batch."""
+    """In this block, stop the run between two batches on the first signal, and immediately on the second."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

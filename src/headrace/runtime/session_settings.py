@@ -1,4 +1,4 @@
-"""Apply a step's settings to the session while its query is prepared and started."""
+"""Apply a step's settings to the session while the step's query is prepared or started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def session_settings(spark: SparkSession, settings: Mapping[str, Setting]) -> Iterator[None]:
-    """Set the session's configuration, and restore it afterwards; a query keeps what it was started with."""
+    """Set these settings in the session, and restore the previous values at the end of the block.
+
+    A query that is started in the block keeps the settings. Raise ConfigurationError if Spark rejects one.
+    """
     previous: dict[str, str | None] = {}
     try:
         for key, value in settings.items():
@@ -36,6 +39,6 @@ def _set(spark: SparkSession, key: str, value: Setting) -> None:
         spark.conf.set(key, str(value))
     except Exception as error:
         raise ConfigurationError(
-            f"setting {key} cannot be {value}: {one_line(error)}",
+            f"setting {key} cannot be set to {value}: {one_line(error)}",
             fix="correct it, or move it to the environment's settings if it belongs to the whole session",
         ) from error

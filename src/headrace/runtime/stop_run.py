@@ -1,4 +1,4 @@
-"""Ask a run on this machine to stop, and wait until it has."""
+"""Ask a run on this machine to stop, and wait until it has stopped."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ POLL_INTERVAL_S = 0.2
 
 
 def stop_run(bundle: Bundle, pipeline: str, *, within: float, report: Callable[[str], None]) -> None:
-    """Ask the active run to stop between two batches, and wait up to `within` seconds until it has."""
+    """Ask the active run to stop between two batches, and wait for its end. Call `report` with lines of progress.
+
+    Raise DataError if no run is active or none can be asked, StepError if the run has not ended after `within` seconds.
+    """
     before = status_of(bundle.directory, pipeline, [])
     if not before.is_running:
         raise DataError(
-            f"pipeline {pipeline!r} is not running in environment {bundle.environment.name!r}: {before.run}",
+            f"pipeline {pipeline!r} is not running in environment {bundle.environment.name!r}: {before.description}",
             where=str(bundle.directory),
             fix=f"start it: headrace run {pipeline} --env {bundle.environment.name}",
         )
     request = stop_request.request_file(bundle.environment, pipeline)
     if not request:
         raise DataError(
-            f"pipeline {pipeline!r} cannot be asked to stop: {before.run}",
+            f"pipeline {pipeline!r} cannot be asked to stop: {before.description}",
             where=bundle.environment.checkpoints,
             fix="send its process SIGTERM: runs read stop requests only if their checkpoints are on a disk",
         )
@@ -37,9 +40,9 @@ def stop_run(bundle: Bundle, pipeline: str, *, within: float, report: Callable[[
     while (now := status_of(bundle.directory, pipeline, [])).is_running:
         if time.monotonic() > deadline:
             raise StepError(
-                f"pipeline {pipeline!r} has not stopped within {within:g} seconds: {now.run}",
+                f"pipeline {pipeline!r} has not stopped within {within:g} seconds: {now.description}",
                 fix="wait longer with --drain, or kill the process: nothing is lost, the batch will be repeated",
             )
         time.sleep(POLL_INTERVAL_S)
     Path(request).unlink(missing_ok=True)
-    report(f"pipeline {pipeline}: {now.run}")
+    report(f"pipeline {pipeline}: {now.description}")

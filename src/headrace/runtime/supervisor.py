@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 AUTO_COMPACT = "spark.databricks.delta.autoCompact.enabled"
 POLL_INTERVAL_S = 0.2
-ABANDON_LIMIT_S = 5.0  # for queries to stop that did not finish their batch; then the JVM is killed
+ABANDON_LIMIT_S = 5.0  # how long `abandon` waits for queries in the middle of a batch before the JVM is killed
 
 
 class RunningStep(NamedTuple):
@@ -53,23 +53,23 @@ class QuerySupervisor:
     pipeline: str
     recorder: Recorder
     stop: Stop
-    failed: dict[str, StepError] = field(default_factory=dict)
+    failed: dict[str, StepError] = field(default_factory=dict)  # by step name, as are the other dictionaries
     running: dict[str, RunningStep] = field(default_factory=dict)
-    unfinished: list[str] = field(default_factory=list)
-    _writers: dict[str, DataStreamWriter] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)  # a message for each abandoned batch
+    _writers: dict[str, DataStreamWriter] = field(default_factory=dict)  # of steps whose tables were pending
 
     @unmasked()
     def start(self, step: PreparedStep, trigger: Trigger) -> None:
-        """Start a step's query. `poll` detects when it ends."""
+        """Start a step's query, unless the run is stopping. `poll` detects when the query ends."""
         if not self.stop.is_set():
             defaults = {} if is_bounded(trigger) else self.compaction
             self._start(step, trigger, defaults)
 
     @unmasked()
     def run_once(self, step: PreparedStep, defaults: Mapping[str, Setting]) -> int:
-        """Run a step over everything available, and return how many rows it read.
+        """Run a step over all available data, and return how many rows it read.
 
-        The step's own settings take precedence over the defaults.
+        `defaults` are Spark settings; the step's own settings take precedence.
         """
         if self.stop.is_set():
             return 0
@@ -100,7 +100,10 @@ class QuerySupervisor:
         self.running.clear()
 
     def abandon(self) -> str:
-        """Stop waiting for the running queries. Return which batches are unfinished, those of earlier calls too."""
+        """Stop the running queries in the middle of their batches, waiting only briefly.
+
+        Return a line for each unfinished batch, including those of earlier calls.
+        """
         active = {name: running.query for name, running in self.running.items() if _may_be_active(running.query)}
         self.running.clear()
         threads = [threading.Thread(target=_stop_quietly, args=(query,), daemon=True) for query in active.values()]
@@ -119,12 +122,15 @@ class QuerySupervisor:
 
     @cached_property
     def compaction(self) -> Mapping[str, Setting]:
-        """Settings that merge small files, for queries that run for days, unless the environment has its own."""
+        """The settings with which Delta merges small files, for queries that run for days.
+
+        They are empty if the environment sets this itself, or if its engine is not local.
+        """
         is_unset = self.spark.conf.get(AUTO_COMPACT, None) is None
         return {AUTO_COMPACT: True} if isinstance(self.environment.engine, LocalEngine) and is_unset else {}
 
     def _start(self, prepared: PreparedStep, trigger: Trigger, defaults: Mapping[str, Setting]) -> RunningStep:
-        """Start the step's query with its own settings, in its own scheduler pool."""
+        """Start the step's query with its own settings, in its own scheduler pool. Raise StepError if that fails."""
         step = prepared.step
         name = step.writes[0].memory or f"{self.pipeline}.{step.name}"
         checkpoint = spark_directory(self.environment, self.pipeline, step.name)
@@ -145,7 +151,7 @@ class QuerySupervisor:
         return self.running[step.name]
 
     def _writer(self, prepared: PreparedStep) -> DataStreamWriter:
-        """Return the step's writer; if tables were pending, its query is opened now that they exist."""
+        """Return the step's writer. If tables were pending, open its query first, now that they exist."""
         if prepared.writer is not None:
             return prepared.writer
         name = prepared.step.name
@@ -157,7 +163,7 @@ class QuerySupervisor:
         return self._writers[name]
 
     def _stop_between_batches(self, running: RunningStep) -> None:
-        """Stop the query between two batches. Raise UnfinishedBatchError if its tasks make no progress."""
+        """Stop the query between two batches. Raise UnfinishedBatchError if no task finishes within `stop_grace`."""
         name, query = running.step.step.name, running.query
         batch, tasks = _last_batch(query), TaskProgress(self.spark, str(query.runId))
         while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
@@ -172,13 +178,16 @@ class QuerySupervisor:
         query.stop()
 
     def _current_batch(self, step: str) -> str:
-        """Return the batch that a step is working on, if its checkpoint can be read from here."""
+        """Return the batch that a step is processing, like "batch 7".
+
+        Return "its batch" if the step's checkpoint is not on this machine's disk.
+        """
         checkpoint = Path(local_path(spark_directory(self.environment, self.pipeline, step)))
         numbers = [int(file.name) for file in checkpoint.glob("offsets/[0-9]*") if file.name.isdigit()]
         return f"batch {max(numbers)}" if numbers else "its batch"
 
     def _should_stop(self, running: RunningStep) -> bool:
-        """Return whether the run ends, or a bounded query has read everything and would only wait for timers."""
+        """Return whether the run is stopping, or a bounded query has read everything and only waits for timers."""
         only_waits = (
             running.step.has_timers and is_bounded(running.trigger) and self.recorder.is_idle(str(running.query.runId))
         )
@@ -187,7 +196,7 @@ class QuerySupervisor:
     def _finish(self, running: RunningStep, *, stopped: bool = False) -> int:
         """Return the number of rows that an ended query read.
 
-        Raise StepError if it failed and the step's `on_failure` is "stop"; otherwise record the failure.
+        If it failed, record the failure, and raise it as StepError if the step's `on_failure` is "stop".
         """
         prepared, _, query = running
         name = prepared.step.name
@@ -213,7 +222,7 @@ def _has_ended(query: StreamingQuery, *, timeout: float) -> bool:
 
 
 def _may_be_active(query: StreamingQuery) -> bool:
-    with suppress(Exception):  # a signal may have cut off a call, and with it the connection to the JVM
+    with suppress(Exception):  # a signal that interrupts a call also breaks the connection to the JVM
         return bool(query.isActive)
     return True
 

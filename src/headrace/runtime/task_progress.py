@@ -1,4 +1,4 @@
-"""Measure how long a query has finished no Spark task."""
+"""Measure the time since a Spark task of a query last finished."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ TASK_POLL_INTERVAL_S = 0.5
 
 
 class TaskProgress:
-    """How long no Spark task of a query has finished."""
+    """Measures for how long no Spark task of one run of a query has finished."""
 
     def __init__(self, spark: SparkSession, run_id: str) -> None:
-        # Spark Connect has no tracker: there the time since the first question counts.
+        # Spark Connect has no status tracker. There, the time since the creation of this object is measured.
         self._tracker = spark.sparkContext.statusTracker() if hasattr(spark, "_jvm") else None
         self._run_id = run_id
         self._since = self._polled = time.monotonic()
         self._finished = self._finished_tasks()
 
     def seconds_without(self) -> float:
-        """Return for how many seconds no task has finished."""
+        """Return for how many seconds no task has finished, or since the creation of this object if that is less."""
         now = time.monotonic()
         if now - self._polled > TASK_POLL_INTERVAL_S:
             self._polled, finished = now, self._finished_tasks()
@@ -32,7 +32,7 @@ class TaskProgress:
         return now - self._since
 
     def _finished_tasks(self) -> tuple[tuple[int, int], ...]:
-        """Return the finished tasks of each stage of the query's latest job, which differ once a task has finished."""
+        """Return, for each stage of the query's latest job, its id and its number of finished tasks."""
         if self._tracker is None:
             return ()
         jobs = self._tracker.getJobIdsForGroup(self._run_id)

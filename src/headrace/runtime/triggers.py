@@ -1,4 +1,4 @@
-"""Triggers: the options that Spark takes, and which of them end by themselves."""
+"""Triggers: how Spark is configured for them, and which of them are bounded."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from headrace.config.models import Every, Trigger
 
+CONTINUOUS_BATCHES: Trigger = "default"  # Spark's default trigger: a batch starts as soon as the previous one has ended
 TRIGGERS: dict[str, Mapping[str, Any]] = {
     "available_now": {"availableNow": True},
     "once": {"once": True},
@@ -15,7 +16,7 @@ TRIGGERS: dict[str, Mapping[str, Any]] = {
 
 
 def is_bounded(trigger: Trigger) -> bool:
-    """Return whether a step with this trigger ends by itself."""
+    """Return whether a step with this trigger ends by itself, when it has processed the available data."""
     return trigger in ("available_now", "once")
 
 

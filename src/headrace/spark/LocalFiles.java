@@ -34,7 +34,7 @@ public class LocalFiles extends LocalFileSystem {
         super(new Disk());
     }
 
-    /** Qualify the path. The result for an existing file never looks like a glob pattern. */
+    /** Qualify the path. The text of the result has no glob characters if the path is that of an existing file. */
     @Override
     public Path makeQualified(Path path) {
         Path qualified = super.makeQualified(path);
@@ -51,7 +51,7 @@ public class LocalFiles extends LocalFileSystem {
         return super.globStatus(escaped(pattern), filter);
     }
 
-    /** Escape the leading names of a pattern that exist literally. */
+    /** Escape the names at the start of a pattern, up to the first path that does not exist literally. */
     private Path escaped(Path pattern) {
         if (!hasGlob(pattern)) {
             return pattern;
@@ -88,8 +88,9 @@ public class LocalFiles extends LocalFileSystem {
     }
 
     /**
-     * The path of one file, with the glob characters of its text percent-encoded. For each path of a batch that looks
-     * like a pattern, Spark reads all files of the batch again (4.1, 4.2: DataSource.checkAndGlobPathIfNecessary).
+     * The path of one file, whose text has percent-encoded glob characters. Otherwise Spark would take the path for a
+     * pattern, and for each such path read all files of the batch again (4.1, 4.2:
+     * DataSource.checkAndGlobPathIfNecessary).
      */
     private static class FilePath extends Path {
         FilePath(URI uri) {
@@ -102,8 +103,8 @@ public class LocalFiles extends LocalFileSystem {
             String name = super.toString();
             for (int i = 0; i < name.length(); i++) {
                 char character = name.charAt(i);
-                boolean plain = GLOB.indexOf(character) < 0;
-                text.append(plain ? String.valueOf(character) : String.format("%%%02X", (int) character));
+                boolean isGlob = GLOB.indexOf(character) >= 0;
+                text.append(isGlob ? String.format("%%%02X", (int) character) : String.valueOf(character));
             }
             return text.toString();
         }
@@ -184,7 +185,7 @@ public class LocalFiles extends LocalFileSystem {
 
     /** A file's status. Reads owner, group and permissions only on demand, because looking up their names is slow. */
     private static class Status extends FileStatus {
-        private boolean complete;
+        private boolean hasOwnership; // owner, group and permissions have been read
 
         Status(BasicFileAttributes attributes, long blockSize, Path path) {
             super(attributes.size(), attributes.isDirectory(), 1, blockSize, attributes.lastModifiedTime().toMillis(),
@@ -193,27 +194,27 @@ public class LocalFiles extends LocalFileSystem {
 
         @Override
         public FsPermission getPermission() {
-            complete();
+            readOwnership();
             return super.getPermission();
         }
 
         @Override
         public String getOwner() {
-            complete();
+            readOwnership();
             return super.getOwner();
         }
 
         @Override
         public String getGroup() {
-            complete();
+            readOwnership();
             return super.getGroup();
         }
 
-        private synchronized void complete() {
-            if (complete) {
+        private synchronized void readOwnership() {
+            if (hasOwnership) {
                 return;
             }
-            complete = true;
+            hasOwnership = true;
             File file = new File(getPath().toUri().getPath());
             try {
                 PosixFileAttributes attributes =

@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** A Delta log store for local disks that reads the status only of those files that a listing returns. */
+/** A Delta log store for local disks. To list a log from some version, it reads only the status of the listed files. */
 public class TableLog extends LocalLogStore {
     public TableLog(Configuration settings) {
         super(settings);
@@ -35,7 +35,7 @@ public class TableLog extends LocalLogStore {
                 try {
                     statuses.add(files.getFileStatus(new Path(directory, names[i])));
                 } catch (FileNotFoundException error) {
-                    continue; // the file was just deleted, as old versions are
+                    continue; // the file was just deleted: Delta deletes old log files
                 }
             }
         }

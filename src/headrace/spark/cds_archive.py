@@ -1,6 +1,6 @@
 """Cache the classes that a run loads in a class data sharing (CDS) archive, so that the next JVM starts faster.
 
-An archive is valid for one JVM and one class path. Java silently ignores one that does not match.
+An archive is valid for one Java installation and one class path. Java silently ignores an archive that does not match.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pathlib import Path
 from headrace.liveness import process_exists
 from headrace.spark import jars, java
 
-MAX_ARCHIVES = 4  # 200 MB each; few checkouts and versions are in use on one machine
+MAX_ARCHIVES = 4  # an archive has 200 MB, and few checkouts and versions are in use on one machine
 
 
 def options(class_path: str, *, record: bool) -> list[str]:
     """Return the JVM options that use the archive for this class path.
 
-    If there is none, return with `record` the options that create it when the JVM exits.
+    If there is no archive and `record` is true, return the options with which the JVM creates it when it exits.
     """
     archive = _archive(class_path)
-    with suppress(OSError):  # without access to the cache the JVM starts without an archive
+    with suppress(OSError):  # without access to the cache, the JVM starts without an archive
         if archive.exists():
             with suppress(OSError):
-                archive.touch()  # marks it as recently used
+                archive.touch()  # `_clean_up` deletes the least recently used archives
             return [f'"-XX:SharedArchiveFile={archive}"', "-Xshare:auto"]
         if record:
             archive.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,10 @@ def options(class_path: str, *, record: bool) -> list[str]:
 
 
 def publish(*, complete: bool) -> None:
-    """Publish the archive that this process's JVM has created, or delete it if it is not complete."""
+    """Make the archive that this process's JVM has created available to later runs, or delete it if it is incomplete.
+
+    `complete` is whether the JVM has ended normally after a complete run.
+    """
     for created in _directory().glob(f"*.{os.getpid()}"):
         if complete:
             created.replace(created.with_suffix(".jsa"))

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 
 def quote_name(column: str) -> str:
-    """Return the column name in backticks, so that Spark does not read a dot in it as access to a field."""
+    """Return the column name in backticks, so that Spark does not interpret a dot in it as access to a field."""
     return "`" + column.replace("`", "``") + "`"
 
 
 def require_columns(frame: DataFrame, what: str, columns: Iterable[str], *, exact: bool = False) -> None:
     """Raise ConfigurationError with all columns that the DataFrame lacks.
 
-    `what` is the setting that names them. For `person.name`, a column `person` is enough unless `exact`.
+    `what` is the setting that names the columns, for messages. Unless `exact` is true, the DataFrame has the column
+    `person.name` if it has a column `person`.
     """
     known = {name.lower() for name in frame.columns}
 

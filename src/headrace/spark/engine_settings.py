@@ -15,8 +15,8 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 COMMON = {"spark.sql.session.timeZone": "UTC", "spark.scheduler.mode": "FAIR"}
-# A Python UDF directly on a columnar scan hangs forever (SPARK-58241). Arrow itself stays enabled: without it, UDFs
-# return different values (declared as int, returns 1.0: null).
+# A Python UDF directly on a columnar scan hangs forever (SPARK-58241). Only columnar input is disabled, not Arrow:
+# without Arrow, UDFs return other values (null, if a UDF that is declared as int returns 1.0).
 UDF_HANG_WORKAROUNDS = {"4.2.0": {"spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false"}}
 
 # With these settings a Delta micro-batch of 100 rows takes 0.4 s instead of 4.1 s (2 cores, Spark 4.2.0, Delta 4.4.0).
@@ -26,23 +26,24 @@ LOCAL = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
     # Each commit of a long run adds small files. Every 50th commit writes a checkpoint of the table's log, which lists
-    # all files of the table and those that compaction has replaced within the retention time.
+    # all files of the table, and the files that compaction has replaced within the retention time. To keep this list
+    # short, small files are merged and the retention time is an hour.
     "spark.databricks.delta.autoCompact.minNumFiles": "200",
     "spark.databricks.delta.autoCompact.maxFileSize": "2097152",  # files of half this size are not compacted again
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 hour",
     "spark.sql.adaptive.enabled": "false",
-    # Hadoop's own class starts a chmod process for each file that it writes.
+    # Hadoop's own file system starts a chmod process for each file that it writes.
     "spark.hadoop.fs.file.impl": java_compiler.LOCAL_FILES,
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.delta.logStore.file.impl": java_compiler.TABLE_LOG,
-    # How often an idle query polls its source. With Spark's default, 10 ms, a core is busy listing directories.
+    # How often an idle query polls its source. With Spark's default of 10 ms, it keeps a core busy with listing files.
     "spark.sql.streaming.pollingDelay": "100ms",
     "spark.ui.showConsoleProgress": "false",
 }
-LIST_SEPARATORS = {  # of settings that are lists
+LIST_SEPARATORS = {  # the settings whose values are lists, and the separators of the lists
     "spark.sql.extensions": ",",
     "spark.jars": ",",
     "spark.driver.extraClassPath": os.pathsep,
@@ -81,9 +82,10 @@ def local_settings(engine: LocalEngine, directory: Path, *, short: bool, record:
 
 
 def compiler_options(*, short: bool) -> list[str]:
-    """Return the JVM's compiler options.
+    """Return the JVM's options for its compilers and garbage collector.
 
-    Measured: C1 alone halves the CPU time of a short run; C2 and ParallelGC double the speed of a long one.
+    The quick compiler (C1) alone halves the CPU time of a short run. The optimising compiler (C2) and the parallel
+    collector double the speed of a long run.
     """
     return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if short else ["-XX:+UseParallelGC"]
 
@@ -94,12 +96,14 @@ def cluster_settings(engine: SparkEngine) -> dict[str, str]:
 
     spark_jars = jars.spark_jars(pyspark.__version__, ivy_settings=_path(engine.ivy_settings))
     conf = _common() | {"spark.master": engine.master, "spark.jars": ",".join(str(jar) for jar in spark_jars)}
-    # For a cluster on this machine the driver listens on loopback only, where other machines cannot reach it.
-    return conf | {"spark.driver.host": LOOPBACK} if f"//{LOOPBACK}:" in engine.master else conf
+    is_cluster_on_this_machine = f"//{LOOPBACK}:" in engine.master
+    if is_cluster_on_this_machine:  # then other machines need no access to the driver
+        conf["spark.driver.host"] = LOOPBACK
+    return conf
 
 
 def merge_settings(conf: Mapping[str, str], user_settings: Mapping[str, str]) -> dict[str, str]:
-    """Return `conf` with the user's settings, which override it or, for settings that are lists, are appended."""
+    """Return `conf` with the user's settings: appended to those that are lists, in place of all others."""
     lists = {
         key: f"{conf[key]}{separator}{user_settings[key]}"
         for key, separator in LIST_SEPARATORS.items()

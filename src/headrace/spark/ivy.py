@@ -1,4 +1,4 @@
-"""Download jars with the Ivy that pyspark ships, from Ivy's default registry or the user's `engine.ivy_settings`."""
+"""Download jars with pyspark's copy of Ivy, from Ivy's default registry or as in the user's `engine.ivy_settings`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from headrace.errors import SetupError
 from headrace.spark import java
 
-# With Ivy's default settings it also downloads each jar's POM and its parents: 10 s instead of 4 s for ten jars.
+# With its default settings, Ivy also downloads the POM of each jar and the parents of the POM. Then ten jars take 10 s
+# instead of 4 s.
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="public"/>
   <timeout-constraints>
@@ -31,7 +32,7 @@ _MODULE = """<ivy-module version="2.0">
 </ivy-module>
 """
 _DEPENDENCY = '    <dependency org="{}" name="{}" rev="{}" transitive="false" conf="default->default"/>'
-_FIXES = {  # by a pattern of Ivy's message
+_FIXES = {  # the fix for each message of Ivy, which a regular expression describes
     r"Host \S+ not found|Server access [Ee]rror.*": (
         "connect this machine to the network once, or configure a mirror in engine.ivy_settings "
         "(behind a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…')"
@@ -53,7 +54,10 @@ def jar_file(coordinates: str) -> str:
 
 
 def download(coordinates: Sequence[str], directory: Path, *, settings: Path | None, log: Path) -> None:
-    """Download jars, without verifying them, into an empty directory. If Ivy fails, write its output to `log`."""
+    """Download jars into an empty directory, without verifying them.
+
+    Raise SetupError if Ivy fails, and write its output to the file `log`.
+    """
     dependencies = (_DEPENDENCY.format(*jar.split(":")) for jar in coordinates)
     module, default_settings = directory / "ivy.xml", directory / "ivysettings.xml"
     module.write_text(_MODULE.format(dependencies="\n".join(dependencies)), encoding="utf-8")
@@ -76,7 +80,8 @@ def download(coordinates: Sequence[str], directory: Path, *, settings: Path | No
 
 
 def _ivy() -> Path:
-    pyspark = importlib.util.find_spec("pyspark")  # does not import it
+    """Return the jar of Ivy in the installed pyspark."""
+    pyspark = importlib.util.find_spec("pyspark")  # faster than importing it
     directories = pyspark.submodule_search_locations if pyspark else None
     jars = [jar for directory in directories or () for jar in Path(directory, "jars").glob("ivy-*.jar")]
     if not jars:
@@ -85,6 +90,7 @@ def _ivy() -> Path:
 
 
 def _reason(output: str) -> tuple[str, str]:
+    """Return the reason for which Ivy failed, and its fix."""
     for pattern, fix in _FIXES.items():
         if match := re.search(pattern, output):
             return match[0].strip(), fix

@@ -17,7 +17,7 @@ from headrace.spark import ivy
 
 LOCKS = Path(__file__).with_name("locks")
 KAFKA_BROKER = "kafka-broker"
-NOTICE_DELAY_S = 2.0
+NOTICE_DELAY_S = 2.0  # a download that takes longer is announced on the terminal
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """Return its file name in the cache."""
+        """Its file name in the cache."""
         return ivy.jar_file(self.coordinates)
 
 
 def spark_jars(spark_version: str, *, ivy_settings: Path | None = None) -> tuple[Path, ...]:
-    """Return the jars that this Spark needs for Delta, Kafka and Avro. Download those that are not cached."""
+    """Return the jars that this Spark version needs for Delta, Kafka and Avro. Download those that are not cached."""
     return _cached(spark_lock(spark_version), ivy_settings)
 
 
@@ -57,7 +57,7 @@ def spark_lock(spark_version: str) -> str:
 
 
 def locked(name: str) -> tuple[Jar, ...]:
-    """Return the jars of a lock, in class path order."""
+    """Return the jars of a lock file, in class path order; `name` is the file's name without suffix."""
     lines = (LOCKS / f"{name}.lock").read_text(encoding="utf-8").splitlines()
     fields = (line.split() for line in lines if line and not line.startswith("#"))
     return tuple(Jar(coordinates, sha256, int(size)) for coordinates, sha256, size in fields)
@@ -73,8 +73,8 @@ def cache() -> Path:
 
 
 def missing(name: str) -> tuple[Jar, ...]:
-    """Return the jars of a lock that are not in the cache, or whose bytes differ there."""
-    # Hash every byte at every start: it takes 17 ms for Spark's 22 MB, and a cached result could be wrong.
+    """Return the jars of a lock file that are not in the cache, or whose cached copy has another sha256."""
+    # Hash every jar at every start: this takes 17 ms for Spark's 22 MB, and remembered hashes could be wrong.
     return tuple(jar for jar in locked(name) if not _matches(jar, _directory() / jar.file))
 
 
@@ -84,12 +84,12 @@ def megabytes(jars: Iterable[Jar]) -> str:
 
 
 def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
-    """Download jars into the cache. Other processes may do the same concurrently."""
+    """Download jars into the cache, and verify them. Other processes may do the same concurrently."""
     text = f"downloading {len(jars)} jars ({megabytes(jars)}) into the cache …"
     notice = threading.Timer(NOTICE_DELAY_S, _print_notice, (text,))
     notice.start()
     try:
-        with writing(), tempfile.TemporaryDirectory(dir=_directory(), prefix="fetching-") as private:
+        with writable_cache(), tempfile.TemporaryDirectory(dir=_directory(), prefix="fetching-") as private:
             coordinates = [jar.coordinates for jar in jars]
             ivy.download(coordinates, Path(private), settings=ivy_settings, log=_directory() / "ivy.log")
             for jar in jars:
@@ -102,8 +102,8 @@ def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
 
 
 @contextmanager
-def writing() -> Iterator[None]:
-    """Create the cache directory of the jars. Convert errors of writing to it to SetupError."""
+def writable_cache() -> Iterator[None]:
+    """Create the cache directory of the jars. Convert errors of writing to it in this block to SetupError."""
     try:
         _directory().mkdir(parents=True, exist_ok=True)
         yield
@@ -125,6 +125,7 @@ def _directory() -> Path:
 
 
 def _cached(name: str, ivy_settings: Path | None) -> tuple[Path, ...]:
+    """Return the cached files of a lock's jars. Download those that are missing."""
     missing_jars = missing(name)
     if missing_jars:
         fetch(missing_jars, ivy_settings=ivy_settings)
@@ -132,11 +133,12 @@ def _cached(name: str, ivy_settings: Path | None) -> tuple[Path, ...]:
 
 
 def _matches(jar: Jar, path: Path) -> bool:
-    # Before Python 3.14, Path.is_file raises in a directory without read permission.
+    # Before Python 3.14, Path.is_file raises an error if the directory cannot be read; os.path.isfile does not.
     return os.path.isfile(path) and sha256(path) == jar.sha256  # noqa: PTH113
 
 
 def _verify(jar: Jar, path: Path) -> None:
+    """Raise SetupError if the downloaded file is not the jar of the lock file."""
     if _matches(jar, path):
         return
     raise SetupError(

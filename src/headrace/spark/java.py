@@ -17,7 +17,10 @@ _FIX = "install Java 17 or 21 and put it on PATH, or set JAVA_HOME to its direct
 
 
 def executable() -> Path:
-    """Return the java that Spark will start: the one in JAVA_HOME, otherwise the one on PATH."""
+    """Return the `java` command that Spark will start: that of JAVA_HOME if it is set, otherwise that on PATH.
+
+    Raise SetupError if there is none.
+    """
     home = os.environ.get("JAVA_HOME")
     path = shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
     if path is None and home:
@@ -28,7 +31,7 @@ def executable() -> Path:
 
 
 def require() -> str:
-    """Return the version of that Java, like '17.0.15'; raise SetupError if Spark does not support it."""
+    """Return the version of `executable()`, like '17.0.15'; raise SetupError if Spark does not support it."""
     java = executable()
     version = _version_in_release_file(java) or _version_from_command(java)
     if int(version.split(".")[0]) not in VERSIONS:
@@ -38,7 +41,7 @@ def require() -> str:
 
 
 def identity() -> str:
-    """Return a text that differs between Java installations, and changes when one is updated."""
+    """Return a text that is different for each Java installation, and changes when the installation is updated."""
     java = executable().resolve()
     return f"{java} {java.stat().st_mtime_ns}"
 
@@ -73,7 +76,8 @@ def require_memory(memory: str) -> str:
 
 
 def _version_in_release_file(java: Path) -> str | None:
-    # Since Java 9 its version is in a file beside bin/. Reading it saves starting a JVM (0.1 s).
+    # Since Java 9, an installation has its version in a file beside bin/. Reading the file is 0.1 s faster than
+    # starting a JVM.
     release = java.resolve().parent.parent / "release"
     if not release.is_file():
         return None

@@ -1,8 +1,8 @@
-"""Compile Headrace's Java classes once, into the user's cache, with the Janino compiler that pyspark ships.
+"""Compile Headrace's Java classes once, into the user's cache, with the Janino compiler that pyspark includes.
 
-`TableLog` replaces Delta's log store for local disks. Delta lists a table's log several times per batch, and its own
-class (4.4.0) then reads size, times, owner and group of every file. After twenty minutes of commits this takes half of
-the time of a small batch.
+`TableLog` replaces Delta's log store for local disks. Delta lists a table's log several times per batch. Its own log
+store (4.4.0) then reads size, times, owner and group of every file in the log, which takes half of the time of a small
+batch after twenty minutes of commits.
 
 `LocalFiles` replaces Hadoop's local file system, which starts a `chmod` process for each file that it writes
 (3.4, 3.5). It also works around a bug of Spark's file source with names like `report[1].json`.
@@ -28,21 +28,22 @@ COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 
 
 def compiled_classes(class_path: Sequence[Path]) -> Path:
-    """Return the jar with Headrace's classes. If it is not cached, compile it with Spark's jars and `class_path`."""
+    """Return the jar with Headrace's classes. If it is not cached, compile them with Spark's jars and `class_path`."""
     import pyspark
 
-    spark = Path(pyspark.__file__).parent / "jars"
+    spark_jars = Path(pyspark.__file__).parent / "jars"
     sources = [source.read_text(encoding="utf-8") for source in SOURCES]
     identity = "\n".join([*sources, pyspark.__version__, *(jar.name for jar in class_path)])
     jar = jars.cache() / "jars" / f"headrace-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jar"
     if not zipfile.is_zipfile(jar):
-        with jars.writing():
-            _compile([*class_path, *spark.glob("*.jar")], spark, jar)
+        with jars.writable_cache():
+            _compile([*class_path, *spark_jars.glob("*.jar")], spark_jars, jar)
     return jar
 
 
-def _compile(class_path: Sequence[Path], spark: Path, jar: Path) -> None:
-    compiler = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
+def _compile(class_path: Sequence[Path], spark_jars: Path, jar: Path) -> None:
+    """Compile the classes into `jar`, with the compiler in the directory `spark_jars`."""
+    compiler = [*spark_jars.glob("janino-*.jar"), *spark_jars.glob("commons-compiler-*.jar")]
     with tempfile.TemporaryDirectory(dir=jar.parent, prefix="compiling-") as private:
         command: list[str | Path] = [java.executable(), "-XX:TieredStopAtLevel=1", "-cp", _join(compiler), COMPILER]
         command += ["-d", private, "-classpath", _join(class_path), *SOURCES]
@@ -59,7 +60,7 @@ def _compile(class_path: Sequence[Path], spark: Path, jar: Path) -> None:
         with zipfile.ZipFile(new_jar, "w") as archive:
             for file in classes:
                 archive.write(file, file.relative_to(private))
-        new_jar.replace(jar)  # atomic; a concurrent process replaces it with an equal jar
+        new_jar.replace(jar)  # atomic, since a concurrent process may do the same
 
 
 def _join(paths: Sequence[Path]) -> str:

@@ -34,28 +34,32 @@ appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 MAX_LOGS = 10
-EXIT_TIMEOUT_S = 10.0
-PY4J_LOGGERS = ("", "py4j.clientserver")  # py4j also writes to the root logger
-LOG_SIZE = "64MB"  # at this size the log is rotated, and the previous rotated file is deleted
-EPILOGUE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
+EXIT_TIMEOUT_S = 10.0  # how long to wait for the exit of a JVM that has closed its connections
+PY4J_LOGGERS = ("", "py4j.clientserver")  # "" is the root logger, to which py4j also writes
+MAX_LOG_SIZE = "64MB"  # at this size, the log is rotated, and the previous rotated file is deleted
+# Java prints these lines after the line that names the cause of a failed start.
+LINES_AFTER_CAUSE = ("Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred")
 
 
 def start(conf: Mapping[str, str], directory: Path) -> Path:
-    """Start the JVM, unless one is running, and return its log file under `directory`."""
+    """Start the JVM, unless one is running, and return its log file, which is under `directory`.
+
+    `conf` are Spark settings. Raise SetupError if the JVM does not start.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     logs = directory / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     for old in sorted(logs.glob("spark-*.log"))[: -MAX_LOGS + 1]:
-        if not process_exists(int(old.stem.rpartition("-")[2])):  # a run may last for weeks
+        if not process_exists(int(old.stem.rpartition("-")[2])):  # keep the log of a run that lasts for weeks
             for file in (old, old.with_suffix(".log.1")):
                 file.unlink(missing_ok=True)
     for logger in PY4J_LOGGERS:
         logging.getLogger(logger).addFilter(is_not_py4j_error)
     log = logs / f"spark-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     properties = logs / "log4j2.properties"
-    properties.write_text(LOG4J.format(log="${sys:headrace.log}", size=LOG_SIZE))
+    properties.write_text(LOG4J.format(log="${sys:headrace.log}", size=MAX_LOG_SIZE))
     java_options = conf.get("spark.driver.extraJavaOptions", "")
     java_options += f' "-Dlog4j2.configurationFile={properties.absolute().as_uri()}" "-Dheadrace.log={log}"'
     launch = SparkConf(loadDefaults=False).setAll([*conf.items()])
@@ -71,7 +75,7 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
                 popen_kwargs={"stdout": output, "stderr": output},
             )
         except KeyboardInterrupt:
-            kill_children()  # pyspark would leave behind a JVM that it is not connected to
+            kill_children()  # pyspark would not end a JVM to which it is not connected yet
             raise
         except Exception as error:
             raise SetupError(
@@ -84,16 +88,17 @@ def start(conf: Mapping[str, str], directory: Path) -> Path:
 
 
 def is_not_py4j_error(record: logging.LogRecord) -> bool:
-    """Filter out py4j's log messages about a lost JVM: the failed call raises an error as well (py4j 0.10.9.9)."""
+    """Return false for py4j's log messages about a lost JVM, since the failed call also raises an error (0.10.9.9)."""
     return record.levelno < logging.ERROR or record.module not in ("java_gateway", "clientserver")
 
 
 @contextmanager
 def _register_children() -> Iterator[None]:
-    """Register the process that pyspark starts as soon as it exists. launch_gateway returns only when it answers.
+    """Add the JVM to CHILDREN as soon as pyspark has started its process, and let it ignore signals.
 
-    The child ignores SIGTERM and SIGHUP, which a service manager or a terminal sends to all processes of a run
-    (pyspark does this for SIGINT). Otherwise the JVM would die in the middle of a batch.
+    `launch_gateway` returns only when the JVM answers; a signal may arrive before.
+    The JVM ignores SIGTERM and SIGHUP, which a service manager or a terminal sends to all processes of a run (pyspark
+    does this for SIGINT). Otherwise it would die in the middle of a batch.
     """
     from pyspark import java_gateway
 
@@ -117,20 +122,20 @@ def _register_children() -> Iterator[None]:
 
 
 def has_died(error: BaseException | None = None) -> bool:
-    """Return whether the JVM that this process started has died. If `error` is a lost connection, wait for its exit."""
+    """Return whether the JVM that this process started has died. If `error` is a lost connection, wait for the exit."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False
-    if any(map(_is_connection_error, _chain(error))):  # a dying JVM closes its connections first
+    if any(map(_is_connection_error, _with_causes(error))):  # a dying JVM closes its connections first
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=EXIT_TIMEOUT_S)
     return process.poll() is not None
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its causes."""
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and its causes; nothing for None."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -143,7 +148,10 @@ def _is_connection_error(error: BaseException) -> bool:
 
 
 def stop() -> int | None:
-    """Stop the JVM, wait until it has ended, and return its exit code; None if this process did not start one."""
+    """Stop the JVM, wait until it has ended, and return its exit code.
+
+    Return None if this process has not started a JVM, or if the JVM does not end within a minute.
+    """
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -171,5 +179,6 @@ def read_log(log: Path) -> str:
 
 
 def _last_line(log: Path) -> str:
-    lines = [line for line in read_log(log).splitlines() if line.strip() and not line.startswith(EPILOGUE)]
+    """Return the last line of the log that may name the cause of a failed start; empty if there is none."""
+    lines = [line for line in read_log(log).splitlines() if line.strip() and not line.startswith(LINES_AFTER_CAUSE)]
     return lines[-1] if lines else ""

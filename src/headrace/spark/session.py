@@ -34,10 +34,11 @@ def open_session(
 ) -> SparkSession:
     """Open a session on the engine.
 
-    `short` selects the JVM's compiler for a short run. `record` creates the class archive if there is none; use it
-    only for sessions that execute a complete run, so that the archive has all classes of one.
+    `short` selects the JVM's compiler for a short run. `record` creates the class archive if there is none. Use it only
+    for a session that executes a complete run, so that the archive has all classes that a run loads.
+    Raise SetupError if Spark does not start, ConfigurationError if it rejects a setting.
     """
-    if python_path:  # Python workers import the bundle's modules too
+    if python_path:  # in the environment for Python workers, which import the bundle's modules too
         os.environ["PYTHONPATH"] = os.pathsep.join([python_path, *filter(None, [os.environ.get("PYTHONPATH")])])
         sys.path.insert(0, python_path)
     user_settings = {key: str(value) for key, value in (settings or {}).items()}
@@ -60,7 +61,7 @@ def open_session(
     try:
         spark = builder.getOrCreate()
     except Exception as error:
-        if port := PORT_IN_USE.search(f"{error}\n{jvm.read_log(log)}"):  # Spark's JVM may have died of it
+        if port := PORT_IN_USE.search(f"{error}\n{jvm.read_log(log)}"):  # only in the log if the JVM has died
             fix = "choose another port in the settings, or stop the process that uses it"
             raise SetupError(f"a port is in use: {port[1]}", where=str(log), fix=fix) from error
         message = f"Spark did not start: {one_line(error)}"
@@ -71,7 +72,7 @@ def open_session(
 
 
 def _disable_checksum_files(spark: SparkSession) -> None:
-    """Stop Hadoop from writing a checksum file beside each file: it takes 5 % of a small batch (Spark 4.2.0)."""
+    """Stop Hadoop from writing a checksum file beside each file, which takes 5 % of a small batch (Spark 4.2.0)."""
     context: Any = spark.sparkContext
     files = context._jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration())
     files.setWriteChecksum(False)
@@ -79,7 +80,10 @@ def _disable_checksum_files(spark: SparkSession) -> None:
 
 @contextmanager
 def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: bool = False) -> Iterator[SparkSession]:
-    """Open a session for the bundle's environment. Close it at the end, unless one was running before."""
+    """Open a session for the bundle's environment. Close it at the end of the block, unless Spark was running before.
+
+    See `open_session` for `short` and `record`.
+    """
     was_running = _is_running()
     try:
         spark = open_session(
@@ -99,7 +103,7 @@ def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: boo
         yield spark
         completed = True
     except (KeyboardInterrupt, UnfinishedBatchError):
-        kill_children()  # ends the batch with the JVM; SparkSession.stop would wait for its tasks
+        kill_children()  # kill the JVM: SparkSession.stop would wait for the tasks of the interrupted batch
         raise
     except Exception as error:
         if jvm.has_died(error):
@@ -112,19 +116,20 @@ def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: boo
 
 
 def close_session(spark: SparkSession, *, completed: bool = True) -> None:
-    """Stop Spark and wait until its JVM has ended. Publish the class archive that it recorded if `completed`."""
+    """Stop Spark and wait until its JVM has ended. Publish the class archive that the JVM recorded if `completed`."""
     with suppress(Exception) if jvm.has_died() else nullcontext():
         spark.stop()
     cds_archive.publish(complete=jvm.stop() == 0 and completed)
 
 
 def _require_pyspark() -> None:
+    """Raise SetupError if pyspark is not installed. Let pyspark use its own jars."""
     try:
         import pyspark
     except ModuleNotFoundError:
         raise SetupError("pyspark is not installed", fix="pip install 'headrace[local]'") from None
     home = Path(pyspark.__file__).parent
-    if (home / "jars").is_dir():  # the user's SPARK_HOME may have the jars of another version
+    if (home / "jars").is_dir():  # a SPARK_HOME that the user has set may have the jars of another version
         os.environ["SPARK_HOME"] = str(home)
 
 
@@ -137,6 +142,7 @@ def _is_running() -> bool:
 
 
 def _databricks(settings: Mapping[str, str]) -> SparkSession:
+    """Return the session of the Databricks job, with these settings."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.getActiveSession()

@@ -10,12 +10,15 @@ from headrace.errors import ConfigurationError, HeadraceError, one_line
 
 @contextmanager
 def configuration_errors(what: str) -> Iterator[None]:
-    """Convert errors raised in this block, such as unknown columns, to a ConfigurationError about `what`."""
+    """Convert Spark's errors in this block, for example about an unknown column, to ConfigurationError.
+
+    `what` is the setting that caused them; it begins the message.
+    """
     try:
         yield
     except HeadraceError:
         raise
     except Exception as error:
         raise ConfigurationError(
-            f"{what} cannot be applied: {one_line(error)}", fix="correct the columns and values that it names"
+            f"{what} cannot be applied: {one_line(error)}", fix=f"correct the columns and values in {what}"
         ) from error

@@ -103,7 +103,7 @@ def test_missing_table_has_no_commits(spark, tmp_path):
 
 def test_search_after_a_restart_finds_a_repeated_batch_among_the_newest_commits(spark, table, monkeypatch):
     """The table has the last batch of before a crash, and skips it when it is repeated."""
-    monkeypatch.setattr(commit_log, "SEARCHED", 3)
+    monkeypatch.setattr(commit_log, "MAX_SEARCHED_COMMITS", 3)
     for batch in range(4):
         append(spark, table, batch, (str(batch), 1))
     log = CommitLog(Path(table.location))  # of the new run

@@ -36,7 +36,7 @@ def test_writer_options_have_servers_login_and_the_topics_own_options(monkeypatc
         ("'k' AS key, 2 AS count", '{"key":"k","count":2}'),
         (
             "'a' AS value, 'k' AS key, 2 AS count",
-            "column 'count' would be lost: a Kafka record has only 'key', 'value'",
+            "column 'count' would be lost: the Kafka record would have only 'key', 'value'",
         ),
         ("'a' AS value, 't' AS topic", "the sink sends to topic 'terms', so column 'topic' would be lost"),
     ],

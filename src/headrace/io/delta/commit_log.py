@@ -1,4 +1,4 @@
-"""Read from a table's log on this machine's disk what a batch has written."""
+"""Find the commit of a batch in a table's log on this machine's disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-SEARCHED = 20  # newest commits, if it is not known where the previous batch was
+MAX_SEARCHED_COMMITS = 20  # how many of the newest commits the first search reads
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,18 @@ class Commit:
 
 
 class CommitLog:
-    """Finds commits of a table by their transaction ids; remembers where it found the last one."""
+    """Finds the commits of one query to a table by their transaction ids.
+
+    Each search begins after the commit that the previous one has found, since batches are committed in order.
+    """
 
     def __init__(self, table: Path) -> None:
         self._directory = table / "_delta_log"
-        self._last: int | None = None
+        self._last: int | None = None  # the version after which the next search begins
 
     def find(self, application: str, batch: int) -> Commit | None:
-        """Return the commit of this batch, or None if there is none, as for batches that write no rows."""
-        versions = self._newest() if self._last is None else count(self._last + 1)
+        """Return the commit of this batch; None if there is none, for example because the batch wrote no rows."""
+        versions = self._newest_versions() if self._last is None else count(self._last + 1)
         for version in versions:
             try:
                 lines = (self._directory / f"{version:020}.json").read_text(encoding="utf-8").splitlines()
@@ -45,21 +48,21 @@ class CommitLog:
                 self._last = version  # of another writer: no later search has to read it again
         return None
 
-    def _newest(self) -> list[int]:
-        """Return the newest versions, latest first, and let the next search begin after them."""
+    def _newest_versions(self) -> list[int]:
+        """Return the newest versions, latest first. Let the next search begin after them."""
         try:
             versions = [int(file.stem) for file in self._directory.glob("[0-9]*.json") if file.stem.isdigit()]
         except OSError:
             return []
         self._last = max(versions, default=None)
-        return sorted(versions, reverse=True)[:SEARCHED]
+        return sorted(versions, reverse=True)[:MAX_SEARCHED_COMMITS]
 
 
 def _commit(version: int, lines: list[str]) -> Commit:
     added = list(_actions("add", lines))
     metrics = next(_actions("commitInfo", lines), {}).get("operationMetrics", {})
     changes = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
-    if any(key in metrics for key in changes):  # a merge: its files also hold rows that did not change
+    if any(key in metrics for key in changes):  # a merge also writes unchanged rows of the files that it rewrites
         rows = sum(int(metrics.get(key, 0)) for key in changes)
     else:
         rows = sum(_rows(file) for file in added)
@@ -67,8 +70,10 @@ def _commit(version: int, lines: list[str]) -> Commit:
 
 
 def _actions(kind: str, lines: list[str]) -> Iterator[dict[str, Any]]:
+    """Return the actions of one kind, such as "txn" or "add", in the lines of a commit."""
     return (json.loads(line)[kind] for line in lines if line.startswith(f'{{"{kind}"'))
 
 
 def _rows(file: dict[str, Any]) -> int:
+    """Return the number of rows in an added file."""
     return int(json.loads(file.get("stats") or "{}").get("numRecords", 0))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 RANK = "_headrace_rank"
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
-CHANGE_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, "_commit_timestamp")  # of a table's change data feed; never written
+CHANGE_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, "_commit_timestamp")  # added by a change data feed; never written
 
 
 def upsert(
@@ -28,22 +28,24 @@ def upsert(
     partition_by: Sequence[str] = (),
     ties_win: bool = False,
 ) -> None:
-    """Insert new keys and update known ones. Older rows never win; ties with the table win only with `ties_win`.
+    """Insert rows with new keys, and update rows with known keys if the batch has a newer row.
 
-    Of rows that are changes of a table, the commit version breaks ties within the batch.
+    A row is newer if its column `sequence` is greater, or also if it is equal and `ties_win` is true. Within a batch,
+    the newest row of each key is used; between rows of a change data feed with equal sequences, the latest commit wins.
     """
     spark = rows.sparkSession
-    tie_break = [COMMIT_VERSION] if COMMIT_VERSION in rows.columns else []
-    fresh = newest_rows(rows, keys, [sequence, *tie_break]).drop(*CHANGE_COLUMNS)
-    if not table.exists(spark):  # the first rows need no merge; readers of changes need the change data feed
-        transaction.write(fresh, table, partition_by=partition_by, options=CHANGE_DATA_FEED)
+    tie_breakers = [COMMIT_VERSION] if COMMIT_VERSION in rows.columns else []
+    new_rows = newest_rows(rows, keys, [sequence, *tie_breakers]).drop(*CHANGE_COLUMNS)
+    if not table.exists(spark):
+        # The first batch needs no merge. It enables the change data feed, because other steps may read it.
+        transaction.write(new_rows, table, partition_by=partition_by, options=CHANGE_DATA_FEED)
         return
-    same_key = " AND ".join(f"old.{key} <=> new.{key}" for key in map(quote_name, keys))
-    merge = table.delta(spark).alias("old").merge(fresh.alias("new"), same_key)
-    by = quote_name(sequence)
-    newer = f"old.{by} IS NULL OR new.{by} {'>=' if ties_win else '>'} old.{by}"
+    has_same_key = " AND ".join(f"old.{key} <=> new.{key}" for key in map(quote_name, keys))
+    merge = table.delta(spark).alias("old").merge(new_rows.alias("new"), has_same_key)
+    column = quote_name(sequence)
+    is_newer = f"old.{column} IS NULL OR new.{column} {'>=' if ties_win else '>'} old.{column}"
     with transaction.in_session(spark):
-        merge.whenMatchedUpdateAll(newer).whenNotMatchedInsertAll().execute()
+        merge.whenMatchedUpdateAll(is_newer).whenNotMatchedInsertAll().execute()
 
 
 def changed_rows(rows: DataFrame) -> DataFrame:
@@ -59,11 +61,14 @@ def changed_rows(rows: DataFrame) -> DataFrame:
 
 
 def newest_rows(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
-    """Return the row of each key with the highest sequence; of ties, the same one whenever the batch is repeated."""
+    """Return the row of each key with the highest values in the `sequence` columns.
+
+    A hash of all columns breaks ties, so that a repeated batch gives the same rows.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    # A map has no hash in Spark (4.2.0), but its text has.
+    # Spark cannot hash a map (4.2.0), so its JSON text is hashed.
     hashed = [
         F.to_json(F.struct(name)) if "map<" in field.dataType.simpleString() else F.col(name)
         for field, name in zip(rows.schema.fields, map(quote_name, rows.columns), strict=True)

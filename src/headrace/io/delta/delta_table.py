@@ -1,4 +1,4 @@
-"""A Delta table by its name in the bundle: its location, and how it is read, created and described."""
+"""Delta tables by their names in the bundle: where they are, and how to read, create and write them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ CHANGE_DATA_FEED = {"delta.enableChangeDataFeed": "true"}
 
 @dataclass(frozen=True)
 class Table:
-    """One table of an environment; `location` is a path, or a name in a catalog."""
+    """One table of an environment."""
 
     name: str
-    location: str
+    location: str  # a path if `by_path`, otherwise the full name in a catalog
     by_path: bool
 
     @property
-    def in_sql(self) -> str:
-        """The table as SQL statements name it."""
+    def sql_name(self) -> str:
+        """The name of the table in SQL statements."""
         return f"delta.`{self.location}`" if self.by_path else self.location
 
     def exists(self, spark: SparkSession) -> bool:
@@ -64,17 +64,17 @@ class Table:
         """Create the empty table if it does not exist."""
         if self.exists(spark):
             return
-        # An empty write works where a failed first write has left files, and with names of three parts; Delta's own
-        # table builder does neither (4.4.0).
+        # Create the table by writing no rows. Delta's own table builder fails for names of three parts, and for
+        # directories in which a failed first write has left files (4.4.0).
         empty = spark.createDataFrame([], schema)
         properties = CHANGE_DATA_FEED if change_data_feed else {}
         self.save(empty.write.format("delta").mode("append").options(**properties), partition_by)
         if cluster_by:
             columns = ", ".join(f"`{column}`" for column in cluster_by)
-            spark.sql(f"ALTER TABLE {self.in_sql} CLUSTER BY ({columns})")
+            spark.sql(f"ALTER TABLE {self.sql_name} CLUSTER BY ({columns})")
 
     def save(self, writer: DataFrameWriter, partition_by: Sequence[str] = ()) -> None:
-        """Write to the table, and create it with these partitions if it does not exist."""
+        """Write the writer's rows to the table, and create the table with these partitions if it does not exist."""
         if partition_by:
             writer = writer.partitionBy(*partition_by)
         if self.by_path:
@@ -83,19 +83,22 @@ class Table:
             writer.saveAsTable(self.location)
 
     def has_batch(self, spark: SparkSession, application: str, batch: int) -> bool | None:
-        """Return whether the table has this batch of this query; None where Delta's log cannot be read."""
-        if not self.by_path and not self.exists(spark):  # by path, a log without versions has no batch
+        """Return whether the table has this batch of the query with the id `application`.
+
+        Return None if Delta's log cannot be read.
+        """
+        if not self.by_path and not self.exists(spark):  # for a missing path, Delta returns a log without transactions
             return False
         try:
             log = self._log(spark)
         except (AttributeError, NotImplementedError, TypeError):
             return None  # Databricks has other classes, and its shared clusters give no access to the JVM
         none = getattr(spark._jvm, "scala.None$").__getattr__("MODULE$")
-        last = log.update(False, none, none).transactions().get(application)
-        return bool(last.isDefined() and last.get() >= batch)
+        last_batch = log.update(False, none, none).transactions().get(application)
+        return bool(last_batch.isDefined() and last_batch.get() >= batch)
 
     def _log(self, spark: SparkSession) -> Any:
-        """Return Delta's own log of the table (4.4.0)."""
+        """Return Delta's DeltaLog object of the table, an internal class (4.4.0)."""
         path = self.location if self.by_path else self.delta(spark).detail().collect()[0]["location"]
         delta_log = getattr(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
         return delta_log.forTable(spark._jsparkSession, path)

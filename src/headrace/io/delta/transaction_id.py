@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TransactionId:
-    """The query's id as the application, the batch's number as the version; as Delta's own streaming sink does."""
+    """The transaction id of one batch. It has the same parts as the ids of Delta's own streaming sink."""
 
-    application: str
-    batch: int
-    is_new: bool = False  # no table can have this batch yet
+    application: str  # Delta's application id: the id of the query
+    batch: int  # Delta's version: the number of the batch
+    is_new: bool = False  # whether it is certain that the written tables do not have this batch
 
     def write(
         self,
@@ -32,7 +32,7 @@ class TransactionId:
         partition_by: Sequence[str] = (),
         options: Mapping[str, Setting] | None = None,
     ) -> None:
-        """Append to the table, or overwrite it; the first write creates the table."""
+        """Write the rows to the table with this id; `mode` is "append" or "overwrite". Create the table if needed."""
         if self.is_new and mode == "append" and table.by_path and not options:
             is_written = delta_append.append_batch(
                 rows, table.location, application=self.application, batch=self.batch, partition_by=partition_by
@@ -44,7 +44,7 @@ class TransactionId:
 
     @contextmanager
     def in_session(self, spark: SparkSession) -> Iterator[None]:
-        """Add the id to all commits of the session meanwhile: for merges, which take no options."""
+        """Add the id to all commits that the session makes in this block. Merges need this, as they take no options."""
         settings = {"txnAppId": self.application, "txnVersion": str(self.batch)}
         for key, value in settings.items():
             spark.conf.set(f"spark.databricks.delta.write.{key}", value)

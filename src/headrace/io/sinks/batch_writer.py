@@ -1,8 +1,9 @@
 """Write a step's batches exactly once: several sinks, quarantined rows, replaced and merged tables.
 
-Every Delta write carries the query's id and the batch's number, as those of Delta's own streaming sink do. A batch
-that is repeated after a crash is skipped by each table that has it. No table is written twice for one batch. Tables are
-written before topics and the console, which do not know batches and get a repeated one again.
+Like Delta's own streaming sink, the batch writer adds the query's id and the batch's number to each write to a table.
+If a batch is repeated after a crash, Delta skips the write to each table that already has the batch. Therefore each
+table is written only once per batch. Tables are written before topics and the console, which cannot recognise a
+repeated batch and get it again.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.config.kinds.sinks import SINKS
 from headrace.config.models import Environment, Sink, Step
@@ -25,14 +27,14 @@ from headrace.io.sinks.quarantine import quarantine_table, quarantined_rows
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
 
-# What happens to a row that fails a check.
+# What can happen to a row that fails a check.
 OUTCOMES = ("quarantined", "dropped", "warned")
 OBSERVATION_LIMIT_S = 10.0  # metrics arrive within milliseconds of the write, unless the plan did not run
 
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """How many rows of a batch failed each check, and how often the batch's plan ran."""
+    """How many rows of a batch failed each check, by outcome, and how often the batch's plan ran."""
 
     quarantined: dict[str, int] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
@@ -40,8 +42,31 @@ class BatchCounts:
     plan_runs: int = 1
 
 
+class Presence(Enum):
+    """Whether the first table already has a batch that is to be written."""
+
+    ABSENT = "absent"
+    PRESENT = "present"
+    UNKNOWN = "unknown"  # Delta's log cannot be read, as on Databricks
+
+
+class CheckedRows(NamedTuple):
+    """Rows with verdicts, and the observation that counts the rows that failed a check when the batch is written."""
+
+    rows: DataFrame
+    observation: Observation
+
+
+class WrittenBatch(NamedTuple):
+    """The result of writing a batch."""
+
+    counts: BatchCounts
+    plan_runs: int  # how often the plan ran if the batch was not persisted
+    was_present: bool  # the first table had the batch already
+
+
 class BatchWriter:
-    """Write the batches of one step; Spark calls it with each of them."""
+    """Writes the batches of one step. Spark calls it with each batch; `on_counts` is called with the batch's counts."""
 
     def __init__(
         self,
@@ -54,46 +79,93 @@ class BatchWriter:
         self._step, self._environment = step, environment
         self._transform, self._on_counts = transform, on_counts
         self._sinks = sorted(step.writes, key=lambda sink: sink.kind != "table")
-        # Whether no table can have the next batch. At the start, the table may have it: the last batch before a crash,
-        # or several batches if the checkpoint is older than the table.
+        # Whether it is certain that no table has the next batch. It is uncertain after a start: a table may have the
+        # last batch before a crash, or several batches if the checkpoint is older than the table.
         self._next_batch_is_new = False
         self._had_failed_rows = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         transaction = TransactionId(str(query_id), number, is_new=self._next_batch_is_new)
-        repeated = False if transaction.is_new else self._has_batch(self._sinks[0], batch, transaction)
+        presence = self._presence_in_first_table(batch, transaction)
         self._next_batch_is_new = False  # until the batch is written
-        persist = repeated is not False or self._reads_batch_twice() or self._had_failed_rows
+        persist = presence is not Presence.ABSENT or self._reads_batch_twice() or self._had_failed_rows
         with _persisted(batch, wanted=persist) as rows:
-            counts, plan_runs, repeated = self._write(rows, transaction, repeated=repeated)
-        self._next_batch_is_new = repeated is False
-        self._had_failed_rows = counts != BatchCounts()
-        self._on_counts(number, counts if persist else replace(counts, plan_runs=plan_runs))
+            written = self._write(rows, transaction, presence)
+        self._next_batch_is_new = not written.was_present
+        self._had_failed_rows = written.counts != BatchCounts()
+        self._on_counts(number, written.counts if persist else replace(written.counts, plan_runs=written.plan_runs))
 
     def _reads_batch_twice(self) -> bool:
         # A merge reads its rows twice, and so do several sinks. The batch is then persisted, because a plan with state
         # must not run twice for one batch.
         return len(self._sinks) > 1 or self._sinks[0].mode == "upsert"
 
-    def _write(
-        self, batch: DataFrame, transaction: TransactionId, *, repeated: bool | None
-    ) -> tuple[BatchCounts, int, bool]:
-        """Write the batch. Return its counts, how often its plan ran unless it is persisted, and `repeated`.
+    def _presence_in_first_table(self, batch: DataFrame, transaction: TransactionId) -> Presence:
+        """Return whether the first sink is a table that has the batch already."""
+        sink = self._sinks[0]
+        if transaction.is_new or not sink.table:
+            return Presence.ABSENT
+        table = table_of(self._environment, sink.table)
+        has_batch = table.has_batch(batch.sparkSession, transaction.application, transaction.batch)
+        if has_batch is None:
+            return Presence.UNKNOWN
+        return Presence.PRESENT if has_batch else Presence.ABSENT
 
-        `repeated` says whether the first table has the batch already. It is None if that is unknown: then the batch is
-        written anyway. If Delta skips it, its plan does not run and no metrics arrive, so the table had it.
+    def _write(self, batch: DataFrame, transaction: TransactionId, presence: Presence) -> WrittenBatch:
+        """Write the batch to all sinks, and its bad rows to the quarantine table.
+
+        If the presence is unknown, write the batch to the first table as well. If Delta skips this write, the plan does
+        not run and no metrics arrive, which shows that the table had the batch.
         """
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        checked: list[tuple[DataFrame, Observation]] = []
+        rows, checked = self._result_rows(batch)
+        observations = [each.observation for each in checked]
+        if presence is Presence.UNKNOWN and not observations:  # observe anything, to detect whether the plan runs
+            observations = [Observation()]
+            rows = rows.observe(observations[0], F.count(F.lit(None)).alias("failed"))
+        first, *others = self._sinks
+        # Only the first table is known to lack an absent batch. Other tables may have it, if the step's sinks were
+        # changed after a crash.
+        first_transaction = replace(transaction, is_new=presence is Presence.ABSENT)
+        was_present = presence is Presence.PRESENT
+        metrics: list[dict[str, Any] | None] = []
+        if not was_present:
+            self._write_sink(rows, first, first_transaction)
+            deadline = time.monotonic() + OBSERVATION_LIMIT_S
+            metrics = [_metrics(observation, deadline) for observation in observations]
+            was_present = None in metrics
+        if was_present:
+            # The plan must run nevertheless: otherwise the state store has no version for the batch to commit, and the
+            # query fails (Spark 4.2.0). Counting the failed rows runs the plan.
+            failed = [each.rows.where(F.col(verdict.VERDICT).isNotNull()).count() for each in checked]
+            if not checked:
+                rows.write.format("noop").mode("overwrite").save()
+        else:
+            failed = [values["failed"] for values in metrics[: len(checked)] if values is not None]
+        for sink in others:
+            self._write_sink(rows, sink, transaction)
+        with_failed_rows = [each.rows for each, count in zip(checked, failed, strict=True) if count]
+        counts = BatchCounts()
+        if with_failed_rows:
+            counts = self._quarantine(with_failed_rows, first_transaction, was_present=was_present)
+        return WrittenBatch(counts, plan_runs=1 + len(with_failed_rows), was_present=was_present)
+
+    def _result_rows(self, batch: DataFrame) -> tuple[DataFrame, list[CheckedRows]]:
+        """Apply the row-wise transform and the step's rules. Return the good rows, and all rows that were checked."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        checked: list[CheckedRows] = []
 
         def observe(frame: DataFrame) -> DataFrame:
             if not verdict.has_verdict(frame):
                 return frame
-            checked.append((frame, Observation()))
-            return frame.observe(checked[-1][1], F.count(verdict.VERDICT).alias("failed"))
+            observation = Observation()
+            checked.append(CheckedRows(frame, observation))
+            return frame.observe(observation, F.count(verdict.VERDICT).alias("failed"))
 
         rows = batch
         if self._transform is not None or self._step.expect:  # both apply to good rows only
@@ -103,54 +175,21 @@ class BatchWriter:
         if self._step.copies_changes and delta_merge.CHANGE_TYPE in rows.columns:
             rows = delta_merge.changed_rows(rows)
         rows = _good_rows(observe(verdict.check_result_rows(rows, self._step.expect)))
-        observations = [observation for _, observation in checked]
-        if repeated is None and not observations:
-            observations = [Observation()]
-            rows = rows.observe(observations[0], F.count(F.lit(None)).alias("failed"))
-        first, *others = self._sinks
-        # The step's sinks may have changed since a crash: other tables may have a batch that the first one lacks.
-        first_transaction = replace(transaction, is_new=repeated is False)
-        metrics: list[dict[str, Any] | None] = []
-        if repeated is not True:
-            self._write_sink(rows, first, first_transaction)
-            deadline = time.monotonic() + OBSERVATION_LIMIT_S
-            metrics = [_metrics(observation, deadline) for observation in observations]
-            repeated = None in metrics
-        if repeated:
-            # The table has this batch, but the plan must still run: otherwise the state store has no version for the
-            # batch to commit, and the query fails (Spark 4.2.0). Counting the failed rows runs it.
-            failed = [frame.where(F.col(verdict.VERDICT).isNotNull()).count() for frame, _ in checked]
-            if not checked:
-                rows.write.format("noop").mode("overwrite").save()
-        else:
-            failed = [values["failed"] for values in metrics if values is not None]
-        for sink in others:
-            self._write_sink(rows, sink, transaction)
-        with_failed_rows = [frame for (frame, _), count in zip(checked, failed, strict=False) if count]
-        counts = BatchCounts()
-        if with_failed_rows:
-            counts = self._quarantine(with_failed_rows, first_transaction, repeated=repeated)
-        return counts, 1 + len(with_failed_rows), repeated
-
-    def _has_batch(self, sink: Sink, batch: DataFrame, transaction: TransactionId) -> bool | None:
-        if not sink.table:
-            return False
-        table = table_of(self._environment, sink.table)
-        return table.has_batch(batch.sparkSession, transaction.application, transaction.batch)
+        return rows, checked
 
     def _write_sink(self, rows: DataFrame, sink: Sink, transaction: TransactionId) -> None:
         implementation = import_module(SINKS[sink.kind].implementation)
         implementation.write_batch(rows, sink, self._step, self._environment, transaction)
 
-    def _quarantine(self, frames: list[DataFrame], transaction: TransactionId, *, repeated: bool) -> BatchCounts:
-        """Write the bad rows into the quarantine table. Return how many rows failed each check."""
+    def _quarantine(self, frames: list[DataFrame], transaction: TransactionId, *, was_present: bool) -> BatchCounts:
+        """Write quarantined rows to the quarantine table, if the step writes tables. Return the counts per check."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        selected = [frame.where(F.col(verdict.VERDICT).isNotNull()).select(verdict.VERDICT) for frame in frames]
-        verdicts = selected[0]
-        for more in selected[1:]:
-            verdicts = verdicts.union(more)
+        first, *others = [frame.where(F.col(verdict.VERDICT).isNotNull()).select(verdict.VERDICT) for frame in frames]
+        verdicts = first
+        for other in others:
+            verdicts = verdicts.union(other)
         names = list(dict.fromkeys(verdict.rule_names(self._step)))
         columns: list[Column] = [
             F.count_if(F.array_contains(f"{verdict.VERDICT}.{outcome}", name)).alias(f"{outcome}:{name}")
@@ -160,27 +199,29 @@ class BatchWriter:
         table = quarantine_table(self._step, self._environment)
         counted: dict[str, Any] | None = None
         if table is not None:
-            observation = Observation()
-            observed = verdicts if repeated else verdicts.observe(observation, *columns)
+            observation = Observation()  # its metrics do not arrive if Delta skips the write
+            observed = verdicts if was_present else verdicts.observe(observation, *columns)
             transaction.write(quarantined_rows(observed, self._step.name, transaction.batch), table)
-            counted = None if repeated else _metrics(observation, time.monotonic() + OBSERVATION_LIMIT_S)
+            counted = None if was_present else _metrics(observation, time.monotonic() + OBSERVATION_LIMIT_S)
         if counted is None:
             counted = verdicts.agg(*columns).collect()[0].asDict()
-        per_outcome = {
-            outcome: {name: int(counted[f"{outcome}:{name}"]) for name in names if counted[f"{outcome}:{name}"]}
-            for outcome in OUTCOMES
-        }
-        return BatchCounts(per_outcome["quarantined"], per_outcome["dropped"], per_outcome["warned"])
+
+        def counts_of(outcome: str) -> dict[str, int]:
+            counts = {name: int(counted[f"{outcome}:{name}"]) for name in names}
+            return {name: count for name, count in counts.items() if count}
+
+        return BatchCounts(counts_of("quarantined"), counts_of("dropped"), counts_of("warned"))
 
 
 def _good_rows(rows: DataFrame) -> DataFrame:
+    """Return the good rows, without the columns about their checks."""
     if not verdict.has_verdict(rows):
         return rows
     return rows.where(~verdict.is_bad()).drop(verdict.VERDICT, verdict.BAD_ROW_KEY)
 
 
 def _metrics(observation: Observation, deadline: float) -> dict[str, Any] | None:
-    """Return the observed metrics, or None if the plan did not run: Delta skips a batch that the table has."""
+    """Return the observed metrics; None if none arrive until the deadline, because the plan did not run."""
     in_jvm: Any = getattr(observation, "_jo", None)
     if in_jvm is None:  # Spark Connect, where `get` does not wait
         try:
@@ -196,7 +237,7 @@ def _metrics(observation: Observation, deadline: float) -> dict[str, Any] | None
 
 @contextmanager
 def _persisted(batch: DataFrame, *, wanted: bool) -> Iterator[DataFrame]:
-    """Yield the batch, computed only once if it will be read more than once."""
+    """Yield the batch, persisted during this block if `wanted`, so that reading it twice computes it once."""
     if not wanted:
         yield batch
         return

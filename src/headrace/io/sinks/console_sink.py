@@ -23,6 +23,6 @@ def write_batch(rows: DataFrame, sink: Sink, step: Step, environment: Environmen
 
 
 def print_batch(rows: DataFrame, batch: int) -> None:
-    """Print a batch from Python: what the JVM prints goes to the log file, so Spark's console sink shows nothing."""
+    """Print a batch from Python. Spark's console sink would print to the log file, where all output of the JVM goes."""
     print(f"batch {batch}")
     rows.show(truncate=False)

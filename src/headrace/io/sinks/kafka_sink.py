@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-KAFKA_COLUMNS = {"key", "value", "headers", "topic", "partition"}  # of a record; Kafka's writer drops all others
+KAFKA_COLUMNS = {"key", "value", "headers", "topic", "partition"}  # Spark's Kafka writer drops all other columns
 
 
 def open_stream(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
@@ -22,7 +22,7 @@ def open_stream(frame: DataFrame, sink: Sink, environment: Environment) -> DataS
 
 
 def write_batch(rows: DataFrame, sink: Sink, step: Step, environment: Environment, transaction: TransactionId) -> None:
-    """Send a batch to the topic; Kafka does not know batches, so a repeated batch is sent again."""
+    """Send a batch to the topic. A repeated batch is sent again, because Kafka has no transaction ids of batches."""
     options = {**writer_options(sink, environment), **sink.options}
     as_records(rows).write.format("kafka").options(**options).save()
 
@@ -39,7 +39,7 @@ def writer_options(sink: Sink, environment: Environment) -> dict[str, str]:
 
 
 def as_records(rows: DataFrame) -> DataFrame:
-    """Return the rows as Kafka records: unchanged if all their columns are Kafka's, else as one JSON object each."""
+    """Return the rows as Kafka records: unchanged if they have only columns of a record, else one JSON object each."""
     from pyspark.sql import functions as F
 
     is_record = "value" in rows.columns and KAFKA_COLUMNS.issuperset(rows.columns)
@@ -50,7 +50,7 @@ def require_record_columns(rows: DataFrame, topic: str) -> None:
     """Raise ConfigurationError for columns that Kafka's writer would drop."""
     columns = set(rows.columns)
     others = sorted(columns - KAFKA_COLUMNS)
-    if "value" not in columns:
+    if "value" not in columns:  # `as_records` keeps all columns in the JSON object
         return
     if "topic" in columns and not others:
         raise ConfigurationError(
@@ -60,6 +60,6 @@ def require_record_columns(rows: DataFrame, topic: str) -> None:
     if others and columns & (KAFKA_COLUMNS - {"value"}):
         kafka = ", ".join(repr(name) for name in sorted(columns & KAFKA_COLUMNS))
         raise ConfigurationError(
-            f"column {others[0]!r} would be lost: a Kafka record has only {kafka} of the columns",
+            f"column {others[0]!r} would be lost: the Kafka record would have only {kafka}",
             fix="drop it in the transform, or rename 'value' to send each row as one JSON object",
         )

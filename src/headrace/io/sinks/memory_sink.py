@@ -1,4 +1,4 @@
-"""Keep rows in memory, as a temporary view of the query's name."""
+"""Keep rows in memory, as a temporary view that has the query's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quarantine tables: bad rows, with the reasons why they were kept out of the step's table."""
+"""Quarantine tables: quarantined rows, with the names of the checks that they failed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ QUARANTINE_SCHEMA = (
 
 
 def quarantine_table(step: Step, environment: Environment) -> Table | None:
-    """Return the table for the step's quarantined rows, which is named after the first table that it writes."""
+    """Return the table for the step's quarantined rows, named after the first table that the step writes.
+
+    Return None if the step writes no table.
+    """
     return next((table_of(environment, name + QUARANTINE_SUFFIX) for name in step.tables_written), None)
 
 
@@ -30,12 +33,13 @@ def quarantine_schema() -> StructType:
 
 
 def quarantined_rows(verdicts: DataFrame, step: str, batch: int) -> DataFrame:
-    """Return the rows of the quarantine table for these verdicts."""
+    """Return the rows of the quarantine table for those verdicts that quarantine their row."""
     from pyspark.sql import functions as F
 
     quarantined = verdicts.where(F.size(f"{VERDICT}.quarantined") > 0)
-    # As elements of an array, batch and time are no part of the generated code, which would be compiled for each batch
-    # otherwise. The index must not be a constant, or Spark would replace the element by its value.
+    # As literals, batch and time would be part of the generated code, which Spark would then compile for each batch.
+    # Therefore they are elements of arrays. The index is not a literal, because Spark would replace the element by its
+    # value.
     zero = F.size(f"{VERDICT}.quarantined") * 0
     return quarantined.select(
         F.col(f"{VERDICT}.raw").alias("raw"),

@@ -21,16 +21,16 @@ SCHEMA_EVOLUTION = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 def open_stream(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
-    """Return Delta's own streaming sink; a table in a catalog gets its name when the query starts."""
+    """Return Delta's own streaming sink. For a table in a catalog, `open_sink.start` sets the table's name."""
     table = table_of(environment, str(sink.table))
     writer = frame.writeStream.format("delta")
     return writer.option("path", table.location) if table.by_path else writer
 
 
 def write_batch(rows: DataFrame, sink: Sink, step: Step, environment: Environment, transaction: TransactionId) -> None:
-    """Append a batch to the table, replace the table by it, or merge it."""
+    """Append a batch to the table, replace the table's rows by the batch, or merge the batch into the table."""
     table = table_of(environment, str(sink.table))
-    mode = "replace" if step.output == "complete" else sink.mode  # a batch of output `complete` is the whole result
+    mode = "replace" if step.output == "complete" else sink.mode  # with output `complete`, a batch is the whole result
     if mode == "upsert":
         delta_merge.upsert(
             rows,
@@ -39,7 +39,8 @@ def write_batch(rows: DataFrame, sink: Sink, step: Step, environment: Environmen
             sequence=str(sink.sequence),
             partition_by=sink.partition_by,
             transaction=transaction,
-            # A later result of a group covers more rows, and a later commit is newer, whatever their sequence.
+            # In these two cases a row of a later batch is newer even if its sequence is equal: it is a later result of
+            # the same group, or a change of a later commit.
             ties_win=step.output == "update" or step.copies_changes,
         )
         return
@@ -58,12 +59,13 @@ def create_tables(
     with_quarantine: bool,
     only_needed: bool = False,
 ) -> None:
-    """Create the step's tables that do not exist; with `only_needed`, only those that its first batch cannot create.
+    """Create the step's tables that do not exist; with `only_needed`, only those that the first batch cannot create.
 
-    Most tables are left to their first batch, because creating one beforehand takes half a second (Delta 4.4.0).
+    The first batch creates most tables, because creating a table beforehand takes half a second (Delta 4.4.0).
     """
     for sink in step.writes:
-        # A first batch that overwrites would create a table without change data feed; one that merges does not.
+        # The first batch cannot create clusters. If it overwrites the table, it also creates no change data feed; if it
+        # merges, it does (`delta_merge.upsert`).
         is_needed = sink.cluster_by or (step.rewrites(sink) and sink.mode != "upsert")
         if sink.table and (is_needed or not only_needed):
             table_of(environment, sink.table).create(
@@ -79,7 +81,10 @@ def create_tables(
 
 
 def require_target_columns(rows: DataFrame, step: Step, sink: Sink, environment: Environment) -> None:
-    """Raise ConfigurationError if an upsert's table lacks columns, which Delta would silently drop (4.4.0)."""
+    """Raise ConfigurationError if the table of an upsert lacks columns of the rows.
+
+    Without schema evolution, Delta silently drops these columns (4.4.0).
+    """
     spark = rows.sparkSession
     evolves = str(spark.conf.get(SCHEMA_EVOLUTION, None)).lower() == "true"
     if sink.mode != "upsert" or step.output == "complete" or evolves:
@@ -93,14 +98,14 @@ def require_target_columns(rows: DataFrame, step: Step, sink: Sink, environment:
         columns = ", ".join(f"{quote_name(field.name)} {field.dataType.simpleString()}" for field in missing)
         raise ConfigurationError(
             f"table {table.name!r} has no column {missing[0].name!r}, which the step's rows have",
-            fix=f"add the missing columns: ALTER TABLE {table.in_sql} ADD COLUMNS ({columns})",
+            fix=f"add the missing columns: ALTER TABLE {table.sql_name} ADD COLUMNS ({columns})",
         )
 
 
 def require_change_columns(frame: DataFrame, step: Step) -> None:
     """Raise ConfigurationError if a transform drops the columns that distinguish inserts, updates and deletes.
 
-    An aggregation of changes is not a copy of the table, and does not need them.
+    An aggregation of changes does not need them, because its result is not a copy of the table.
     """
     frame_in_jvm: Any = getattr(frame, "_jdf", None)
     if frame_in_jvm is not None and "Aggregate [" in frame_in_jvm.queryExecution().analyzed().toString():
@@ -110,5 +115,5 @@ def require_change_columns(frame: DataFrame, step: Step) -> None:
     if missing:
         raise ConfigurationError(
             f"the step copies changes into an upsert, but its transform drops {missing[0]}",
-            fix=f"keep {' and '.join(required)} in the transform: they are not written",
+            fix=f"keep {' and '.join(required)} in the transform's result; the sink does not write them",
         )

@@ -1,4 +1,4 @@
-"""Resolve the schema that an input declares: an import path or DDL."""
+"""Resolve the schema that an input declares, as an import path or in DDL syntax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def declared_schema(spark: SparkSession, read: Read) -> StructType | None:
-    """Return the declared schema, or None if there is none."""
+    """Return the declared schema, or None if the input declares none. Raise ConfigurationError if it is invalid."""
     from pyspark.sql.types import StructType
 
     if read.schema_ is None:

@@ -1,6 +1,6 @@
-"""Decode records to text, so that tables and quarantine hold valid UTF-8 only.
+"""Decode records to text, so that tables and quarantine tables contain only valid UTF-8.
 
-Delta stores any bytes as a string, but other readers cannot open a table with invalid UTF-8 in it.
+Spark and Delta store any bytes as a string, but other readers cannot open a table that contains invalid UTF-8.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-BYTE_ORDER_MARK, REPLACEMENT = "\ufeff", "\ufffd"
+BYTE_ORDER_MARK = "\ufeff"
+REPLACEMENT = "\ufffd"  # the character that replaces invalid bytes
 
 
 def decode(records: DataFrame, column: str, encoding: str | None = None) -> DataFrame:
-    """Decode a column of records to text, and add it as RAW; MALFORMED where the bytes are not valid.
+    """Decode a column of records to text. Add the same text as RAW, and MALFORMED, which is true for invalid bytes.
 
-    `encoding` None is UTF-8. Text that is not valid is kept as it is until `with_valid_text` is called.
+    Without `encoding`, the records are UTF-8. Invalid bytes stay in the text until `with_valid_text` is called.
     """
     from pyspark.sql import functions as F
 
@@ -31,7 +32,7 @@ def decode(records: DataFrame, column: str, encoding: str | None = None) -> Data
     if encoding is None:
         valid = F.is_valid_utf8(text)
     else:
-        # decode() fails on invalid bytes and there is no try_decode; try_to_binary returns null instead (4.2.0).
+        # decode() fails on invalid bytes, and there is no try_decode. try_to_binary around it returns null (4.2.0).
         decoded = F.try_to_binary(F.decode(stored.cast("binary"), encoding), F.lit("utf-8")).cast("string")
         valid = decoded.isNotNull() | stored.isNull()
         text = F.coalesce(F.regexp_replace(decoded, rf"\A{BYTE_ORDER_MARK}", ""), text)
@@ -39,18 +40,19 @@ def decode(records: DataFrame, column: str, encoding: str | None = None) -> Data
 
 
 def with_valid_text(records: DataFrame, *columns: str) -> DataFrame:
-    """Replace invalid bytes by U+FFFD in these columns of decoded records."""
+    """Replace invalid bytes by U+FFFD in these columns of malformed records."""
     from pyspark.sql import functions as F
 
-    texts = {column: F.col(quote_name(column)) for column in columns}
     malformed = F.col(MALFORMED)
-    return records.withColumns(
-        {c: F.when(malformed, F.make_valid_utf8(text)).otherwise(text) for c, text in texts.items()}
-    )
+    valid_texts = {}
+    for column in columns:
+        text = F.col(quote_name(column))
+        valid_texts[column] = F.when(malformed, F.make_valid_utf8(text)).otherwise(text)
+    return records.withColumns(valid_texts)
 
 
-def was_replaced(schema: StructType) -> Column:
-    """Return whether a row has U+FFFD in it, which Spark's own readers put in place of invalid bytes."""
+def has_replacement(schema: StructType) -> Column:
+    """Return a column that is true for rows with U+FFFD, by which Spark's own readers replace invalid bytes."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 

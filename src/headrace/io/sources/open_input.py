@@ -1,6 +1,7 @@
 """Open the inputs of a step, sources and tables, as DataFrames.
 
-Rows of a source come with columns about the raw record (`verdict.SOURCE_COLUMNS`), from which they are checked.
+The rows of a source have additional columns about the raw record (`verdict.SOURCE_COLUMNS`). The checks of the rows use
+these columns, and remove them.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ CHANGE_COLUMNS = {"_change_type": "string", "_commit_version": "bigint", "_commi
 def open_input(
     spark: SparkSession, read: Read, environment: Environment, pending: Mapping[str, StructType] | None = None
 ) -> DataFrame:
-    """Return one input as the transform gets it: with verdicts and watermark.
+    """Return one input as a DataFrame, with its verdicts and its watermark.
 
-    `pending` are tables that this run will create, with their schemas: an empty input stands in for each.
+    `pending` has the schema of each table that this run will create. An empty input replaces such a table.
+    Raise DataError if the source or table cannot be opened, ConfigurationError if the input's configuration is invalid.
     """
     if pending and read.table in pending:
         return _empty_input(spark, pending[str(read.table)], read)
@@ -92,7 +94,7 @@ def _open_table(spark: SparkSession, read: Read, environment: Environment) -> Da
 
 
 def _empty_input(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
-    """Return an input without rows, with the schema that the table will have."""
+    """Return an input without rows, with the schema of the table that this run will create."""
     if read.static:
         return spark.createDataFrame([], schema)
     from pyspark.sql import functions as F
@@ -105,6 +107,7 @@ def _empty_input(spark: SparkSession, schema: StructType, read: Read) -> DataFra
 
 
 def _with_watermark(frame: DataFrame, read: Read) -> DataFrame:
+    """Return the DataFrame with the input's watermark, if it has one."""
     if read.watermark is None:
         return frame
     require_columns(frame, "the watermark", [read.watermark.column])

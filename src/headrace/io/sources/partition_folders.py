@@ -1,7 +1,8 @@
-"""Partition folders: the columns that folders such as `country=DE` add to the rows of the files below them.
+"""Partition folders: folders such as `country=DE`, which add a column to the rows of the files in them.
 
-Spark looks for partition folders when a stream is opened. It reads folders that appear later too, but appends their
-columns by position (4.2.0): that is right only if they are the last columns of the schema, in the order of the folders.
+Spark looks for partition folders when a stream is opened. It also reads folders that appear later, but assigns their
+values to the last columns of the schema by position (4.2.0). This is correct only if the folders of a path have the
+names of these columns, in the same order.
 """
 
 from __future__ import annotations
@@ -21,79 +22,91 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
 PROBE = "_headrace_probe"
-NULL = "__HIVE_DEFAULT_PARTITION__"
-SCHEME = r"[A-Za-z][\w+.-]*+:(?://[^/]*+)?+"  # possessive, so that a host never counts as a folder
-ALTERNATIVES = re.compile(r"\{([^,{}]*)[^{}]*\}")
-MOST_LEVELS = 8  # of folders that may appear later, unless the format is JSON
-SAFE = r"(?:[^/%]|%(?!25|22|5C|[01]))*"  # a folder's value without Hive's escapes (%25…) and what JSON has to escape
+NULL = "__HIVE_DEFAULT_PARTITION__"  # the value of a folder whose rows have null
+SCHEME = r"[A-Za-z][\w+.-]*+:(?://[^/]*+)?+"  # possessive quantifiers, so that a host never counts as a folder
+ALTERNATIVES = re.compile(r"\{([^,{}]*)[^{}]*\}")  # "{a,b}" in a glob pattern
+MAX_LEVELS = 8  # how many levels of folders may appear later, unless the format is JSON
+# The value of a folder in a URL, without Hive's escapes (%25…) and without characters that JSON has to escape.
+SAFE_VALUE = r"(?:[^/%]|%(?!25|22|5C|[01]))*"
 TIME_FORMATS = ("dateFormat", "timestampFormat", "timestampNTZFormat")
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partition folders of a file source; `present` are the columns of those that exist when it is opened."""
+    """The partition folders of a file source."""
 
-    path: str
-    present: tuple[StructField, ...]
-    case_sensitive: bool = False
-    ignored: bool = False  # by the user's own recursiveFileLookup
+    path: str  # of the source
+    present: tuple[StructField, ...]  # the columns of the partition folders that exist when the stream is opened
+    is_case_sensitive: bool = False  # whether column names are
+    is_ignored: bool = False  # by the user's own recursiveFileLookup
 
     @property
     def may_appear(self) -> bool:
-        """Return whether folders may appear later: beside others Spark accepts no folders of other columns."""
-        return not self.present and not self.ignored
+        """Whether partition folders may appear later. If some exist, Spark accepts no folders of other columns."""
+        return not self.present and not self.is_ignored
 
     def declared(self, schema: StructType) -> dict[str, str]:
-        """Return the declared columns that folders hold, each with the name that the folders have."""
+        """Return the columns of the schema that folders provide, each with its name in the folders.
+
+        The two names may differ in upper and lower case.
+        """
         columns = {self._key(name): name for name in schema.names}
         names = [field.name for field in self.present]
         return {columns[self._key(name)]: name for name in names if self._key(name) in columns}
 
     def undeclared(self, schema: StructType) -> list[StructField]:
-        """Return the columns that only folders have, with the types that Spark infers for their values."""
+        """Return the columns of folders that the schema lacks, with the types that Spark infers for their values."""
         declared = self.declared(schema).values()
         return [field for field in self.present if field.name not in declared]
 
     def read_as_text(self, schema: StructType) -> list[StructField]:
-        """Return the columns of the folders, with declared ones as text."""
+        """Return the columns of the folders. Those that the schema declares have the type string."""
         from pyspark.sql.types import StringType, StructField
 
         undeclared = self.undeclared(schema)
         return [field if field in undeclared else StructField(field.name, StringType()) for field in self.present]
 
-    def guarded(self, rows: DataFrame, schema: StructType) -> DataFrame:
-        """Stop at folders that appear later and that Spark would mistake for other columns."""
-        last: list[str] = []
-        for field in reversed(schema.fields[-MOST_LEVELS:]):
+    def fail_on_unreadable_folders(self, rows: DataFrame, schema: StructType) -> DataFrame:
+        """Raise an error in Spark for a file in later folders whose values Spark would assign to wrong columns.
+
+        The folders of a path must be the last columns of the schema, in order: for columns a, b, c these are
+        `/c=…`, `/b=…/c=…` and `/a=…/b=…/c=…`.
+        """
+        last_names: list[str] = []
+        for field in reversed(schema.fields[-MAX_LEVELS:]):
             if not _is_simple(field.dataType):
                 break
-            last.append(field.name)
+            last_names.insert(0, field.name)
         folders = ""
-        for name in reversed(last):
-            named = re.escape(name) if self.case_sensitive else f"(?i:{re.escape(name)})"
-            folders = f"(?:{folders})?/{named}=[^/]*" if folders else f"/{named}=[^/]*"
-        return self._with_folders(rows, folders) if self.may_appear else rows
+        for name in last_names:
+            folder_name = re.escape(name) if self.is_case_sensitive else f"(?i:{re.escape(name)})"
+            folders = f"(?:{folders})?/{folder_name}=[^/]*" if folders else f"/{folder_name}=[^/]*"
+        return self._filter_by_folders(rows, folders) if self.may_appear else rows
 
-    def with_late_folders(self, rows: DataFrame, late: StructType, column: str) -> DataFrame:
-        """Add a column with the folders of each file as a JSON object of these fields; null where it has none.
+    def with_folder_values(self, rows: DataFrame, fields: StructType, column: str) -> DataFrame:
+        """Add a column with the values of each file's folders, as a JSON object of these fields; null without folders.
 
-        The rows were read recursively: files that Spark would not read are left out.
+        The rows were read with recursiveFileLookup. Remove those that Spark would not read without it.
         """
         from pyspark.sql import functions as F
 
-        folders = f"(?:/(?:{_any_of(late.names)})={SAFE})+" if late.names else ""
-        rows = self._with_folders(rows, folders)
+        folders = f"(?:/(?:{_any_of(fields.names)})={SAFE_VALUE})+" if fields.names else ""
+        rows = self._filter_by_folders(rows, folders)
         if not folders:
             return rows.withColumn(column, F.lit(None).cast("string"))
-        chain = F.regexp_extract(POSITION, self._pattern(folders), 1)
-        # A cheap test: if only the name of a file has "=", the chain is empty, and so is the object.
-        return rows.withColumn(column, F.when(F.contains(POSITION, F.lit("=")), _as_json(chain, late)))
+        matched_folders = F.regexp_extract(POSITION, self._pattern(folders), 1)
+        # The test for "=" is cheap. If only the file's own name has one, the match is empty, and so is the object.
+        return rows.withColumn(column, F.when(F.contains(POSITION, F.lit("=")), _as_json(matched_folders, fields)))
 
-    def _with_folders(self, rows: DataFrame, folders: str) -> DataFrame:
-        """Keep files with such partition folders or none, leave out those in other folders, stop at the rest."""
+    def _filter_by_folders(self, rows: DataFrame, folders: str) -> DataFrame:
+        """Keep the rows of files whose folders match the pattern `folders`, and of files directly in the source's path.
+
+        Remove the rows of files in other plain folders, which Spark would not read. Raise an error in Spark for files
+        in other partition folders.
+        """
         from pyspark.sql import functions as F
 
-        message = "restart the step, since partition folders appeared after its start that it cannot read: "
+        message = "restart the step, because it cannot read partition folders that appeared after its start: "
         keep = F.when(self._is_direct(), F.lit(True))
         if folders:
             keep = keep.when(F.rlike(POSITION, F.lit(self._pattern(folders))), F.lit(True))
@@ -101,67 +114,78 @@ class Partitions:
         return rows.where(keep.otherwise(F.raise_error(F.concat(F.lit(message), POSITION))))
 
     def _key(self, column: str) -> str:
-        return column if self.case_sensitive else column.lower()
+        """Return the text by which Spark compares column names."""
+        return column if self.is_case_sensitive else column.lower()
 
     def _depth(self) -> int:
-        """Return how many parts the source's path has; of alternatives in braces the first one counts."""
+        """Return how many parts the source's path has, taking the first of alternatives in braces."""
         path = ALTERNATIVES.sub(r"\1", re.sub(rf"\A{SCHEME}", "", self.path))
         return sum(bool(part) for part in posixpath.normpath(path).split("/"))
 
     def _pattern(self, folders: str) -> str:
-        """Return a pattern of the paths of files with these partition folders, which may be among plain folders."""
+        """Return a regular expression for the paths of files with these partition folders.
+
+        Plain folders may precede and follow the partition folders, which are the first group.
+        """
         return rf"^(?:{SCHEME})?+(?:/[^/]*+){{{self._depth()}}}(?:/[^/=]*)*({folders})(?:/[^/=]*)*/[^/]*$"
 
     def _is_direct(self) -> Column:
-        """Return whether no folder is between the source's path and the file; a cheap test, made for each row."""
+        """Return a column that is true for files directly in the source's path; a cheap test, made for each row."""
         from pyspark.sql import functions as F
 
         slashes = self._depth() + 2
         slashes_with_host = F.when(F.contains(F.col(POSITION), F.lit("://")), slashes + 2).otherwise(slashes)
-        before = F.call_function("substring_index", F.col(POSITION), F.lit("/"), slashes_with_host)
-        return before == F.col(POSITION)
+        start = F.call_function("substring_index", F.col(POSITION), F.lit("/"), slashes_with_host)
+        return start == F.col(POSITION)
 
 
 def partitions_of(spark: SparkSession, source: FileSource) -> Partitions:
-    """Return the partition folders that exist now."""
+    """Return the partition folders of a source that exist now. Spark finds them when it opens a stream."""
     probe = spark.readStream.options(**source.options).format("json").schema(f"{PROBE} STRING").load(source.path)
     present = tuple(field for field in probe.schema.fields if field.name != PROBE)
-    case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
-    return Partitions(source.path, present, case_sensitive, is_true(source.options, "recursiveFileLookup"))
+    is_case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    return Partitions(source.path, present, is_case_sensitive, is_true(source.options, "recursiveFileLookup"))
 
 
-def late_fields(schema: StructType, options: Mapping[str, Setting]) -> StructType:
-    """Return the columns of JSON records that may come from folders that appear later."""
+def fields_from_later_folders(schema: StructType, options: Mapping[str, Setting]) -> StructType:
+    """Return the columns of JSON records whose values may come from folders that appear later.
+
+    These are columns whose values have the same text in a folder as in JSON.
+    """
     from pyspark.sql.types import BinaryType, DatetimeType, StructType
 
-    has_own_format = option(options, *TIME_FORMATS) is not None
-    others = (BinaryType, DatetimeType) if has_own_format else BinaryType
-    return StructType([f for f in schema.fields if _is_simple(f.dataType) and not isinstance(f.dataType, others)])
+    has_own_time_format = option(options, *TIME_FORMATS) is not None
+    excluded = (BinaryType, DatetimeType) if has_own_time_format else (BinaryType,)
+    return StructType([f for f in schema.fields if _is_simple(f.dataType) and not isinstance(f.dataType, excluded)])
 
 
 def cast_folders(texts: Mapping[str, Column], schema: StructType) -> tuple[dict[str, Column], Column]:
-    """Return the values of folders in the declared types, and whether one of them does not fit."""
+    """Cast the values of folders, which are text, to the types in the schema.
+
+    Return the values by column, and a column that is true for rows with a value that does not fit its type.
+    """
     from pyspark.sql import functions as F
 
     values = dict(texts)
-    misfits = F.lit(False)
+    has_misfit = F.lit(False)
     for name, text in texts.items():
         if not _is_text(schema[name].dataType):
             values[name] = text.try_cast(schema[name].dataType)
-            misfits = misfits | (text.isNotNull() & values[name].isNull())
-    return values, misfits
+            has_misfit = has_misfit | (text.isNotNull() & values[name].isNull())
+    return values, has_misfit
 
 
 def _as_json(folders: Column, fields: StructType) -> Column:
-    """Return `/n=05/country=DE` as {"n":5,"country":"DE"}."""
+    """Return folders as a JSON object: for `/n=05/country=DE`, it is {"n":5,"country":"DE"}."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import BooleanType, NumericType
 
     numbers = _any_of(field.name for field in fields.fields if isinstance(field.dataType, NumericType))
-    truths = _any_of(field.name for field in fields.fields if isinstance(field.dataType, BooleanType))
-    # The path is a URI, in which + is no space.
+    booleans = _any_of(field.name for field in fields.fields if isinstance(field.dataType, BooleanType))
+    # url_decode turns "+" into a space, but the path is a URI, in which "+" is a plus sign.
     text = F.url_decode(F.replace(folders, F.lit("+"), F.lit("%2B")))
-    unquoted = rf"/({numbers})=(-?)0*(\d[^/]*)|/({truths})=(true|false)"
+    # Replace "/name=value" by '/,"name":value': numbers and booleans without quotes, then all others with quotes.
+    unquoted = rf"/({numbers})=(-?)0*(\d[^/]*)|/({booleans})=(true|false)"
     text = F.regexp_replace(text, unquoted, '/,"$1$4":$2$3$5')
     text = F.regexp_replace(text, "/([^/=,][^/=]*)=([^/]*)", '/,"$1":"$2"')
     text = F.replace(F.replace(text, F.lit(f'"{NULL}"'), F.lit("null")), F.lit("/"), F.lit(""))
@@ -169,7 +193,7 @@ def _as_json(folders: Column, fields: StructType) -> Column:
 
 
 def _any_of(names: Iterable[str]) -> str:
-    """Return a pattern for one of these names, which matches nothing if there are none."""
+    """Return a regular expression that matches one of these names; it matches nothing if there are none."""
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
@@ -180,6 +204,7 @@ def _is_text(kind: DataType) -> bool:
 
 
 def _is_simple(kind: DataType) -> bool:
+    """Return whether a folder can have values of this type."""
     from pyspark.sql.types import AtomicType, VariantType
 
     return isinstance(kind, AtomicType) and not isinstance(kind, VariantType)
