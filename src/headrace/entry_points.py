@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from headrace.config.models import Layer
 from headrace.errors import ConfigurationError
-from headrace.graph import static_checks
+from headrace.graph import order, static_checks
 
 if TYPE_CHECKING:
     from headrace.runtime.events import Event
@@ -52,7 +52,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     arguments = _parse(argv)
     pipeline = arguments.pipeline
     bundle = load_bundle(find_root(Path(arguments.conf)), arguments.env, dict(arguments.value))
-    all_steps = runner.select_steps(bundle, pipeline, ())
+    all_steps = order.select_steps(bundle, pipeline, ())
     steps = arguments.step or [step.name for step in all_steps if layer is None or step.layer == layer]
     if not steps:
         raise ConfigurationError(

@@ -9,4 +9,4 @@ def test_checkpoint_paths():
         name="e", engine=LocalEngine(kind="local"), tables=Tables(root="t"), checkpoints="s3://bucket/checkpoints/"
     )
     assert step_directory(environment, "orders", "gold") == "s3://bucket/checkpoints/orders/gold"
-    assert spark_directory(environment, "orders", "gold") == "s3://bucket/checkpoints/orders/gold/1/spark"
+    assert spark_directory(environment, "orders", "gold", 2) == "s3://bucket/checkpoints/orders/gold/2/spark"

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import pytest
 
 from headrace.config.models import KafkaSource
+from headrace.graph import order
 from headrace.runtime import backlog, runner
 from headrace.runtime.events import Event, events_file
 
@@ -27,7 +28,7 @@ def low_limits(monkeypatch):
 
 def is_large(flow, *only):
     bundle = flow.bundle()
-    return backlog.is_large(bundle, "flow", runner.select_steps(bundle, "flow", only))
+    return backlog.is_large(bundle, "flow", order.select_steps(bundle, "flow", only))
 
 
 def is_short(flow, **options):

@@ -273,7 +273,7 @@ def test_repeated_batch_is_recorded_with_the_commit_from_before_the_crash(flow):
     flow.feed("rows", {"n": 3})
     repeated, new = batches(flow.run(), "land")
     assert repeated.tables == before.tables
-    assert (new.tables["landed"]["version"], new.tables["landed"]["rows"]) == (1, 1)
+    assert (new.tables["landed"]["version"], new.tables["landed"]["rows"]) == (2, 1)  # version 1: its properties
 
 
 # ── The file ──────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ from headrace.checkpoints.lock import Lock
 from headrace.config.load import load_bundle
 from headrace.config.models import Every
 from headrace.errors import ConfigurationError, GuardError
+from headrace.graph import order
 from headrace.runtime import runner
 from runs import LINES, recorded, values, with_trigger
 
@@ -23,14 +24,14 @@ REPOSITORY = Path(__file__).parents[2]
 
 def test_selected_steps_run_in_the_order_of_the_pipeline():
     bundle = load_bundle(REPOSITORY)
-    selected = runner.select_steps(bundle, "orders", ["gold_revenue", "customers"])
+    selected = order.select_steps(bundle, "orders", ["gold_revenue", "customers"])
     assert [step.name for step in selected] == ["customers", "gold_revenue"]
-    assert len(runner.select_steps(bundle, "orders", ())) == 4
+    assert len(order.select_steps(bundle, "orders", ())) == 4
 
 
 def test_unknown_step_is_an_error():
     with pytest.raises(ConfigurationError, match="pipeline 'orders' has no step 'gold'"):
-        runner.select_steps(load_bundle(REPOSITORY), "orders", ["customers", "gold"])
+        order.select_steps(load_bundle(REPOSITORY), "orders", ["customers", "gold"])
 
 
 @pytest.mark.parametrize(

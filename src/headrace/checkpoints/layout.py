@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from headrace.config.models import Environment
 
-FIRST_GENERATION = 1
-
 
 def step_directory(environment: Environment, pipeline: str, step: str) -> str:
     """Return the directory with all checkpoint generations of a step."""
     return f"{environment.checkpoints.rstrip('/')}/{pipeline}/{step}"
 
 
-def spark_directory(environment: Environment, pipeline: str, step: str) -> str:
+def spark_directory(environment: Environment, pipeline: str, step: str, generation: int) -> str:
     """Return the checkpoint directory that Spark owns. Headrace's own files are in its parent directories."""
-    return f"{step_directory(environment, pipeline, step)}/{FIRST_GENERATION}/spark"
+    return f"{step_directory(environment, pipeline, step)}/{generation}/spark"

@@ -5,6 +5,7 @@ The JVM writes the checkpoints, and outlives a killed Python process by seconds.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,28 @@ def is_local(directory: str) -> bool:
     return bool(local_path(directory)) and not (on_databricks and directory.startswith("/Volumes/"))
 
 
+def require_unlocked(directory: str, step: str) -> None:
+    """Raise GuardError if another process has locked the step's checkpoints. Needs no session."""
+    path = Path(local_path(directory)) / "lock"
+    if not is_local(directory) or not path.is_file():
+        return
+    with path.open("r+") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise locked_error(path, directory, step) from None
+
+
+def locked_error(path: Path, directory: str, step: str) -> GuardError:
+    """Return the error for a step whose lock file another process has locked."""
+    owner = path.read_text().strip() or "another process"
+    return GuardError(
+        f"step {step!r} is already being run by {owner}",
+        where=directory,
+        fix="stop that run (`headrace stop`, or Ctrl-C in its terminal), then start again",
+    )
+
+
 class Lock:
     """Lock on a step's checkpoints, acquired by the constructor and kept until `release` or the end of the JVM.
 
@@ -40,7 +63,7 @@ class Lock:
         if not is_local(directory):
             return
         if self._path in LOCKED:
-            raise self._locked_error(directory, step)
+            raise locked_error(self._path, directory, step)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         jvm: Any = spark._jvm
         try:
@@ -51,7 +74,7 @@ class Lock:
             raise GuardError(f"step {step!r} cannot be locked: {one_line(error)}", where=directory, fix=fix) from error
         if not has_lock:
             file.close()
-            raise self._locked_error(directory, step)
+            raise locked_error(self._path, directory, step)
         self._file = file
         LOCKED.add(self._path)
         process = jvm.java.lang.ProcessHandle.current().pid()
@@ -64,11 +87,3 @@ class Lock:
             LOCKED.discard(self._path)
             self._file.close()
             self._file = None
-
-    def _locked_error(self, directory: str, step: str) -> GuardError:
-        owner = self._path.read_text().strip() or "another process"
-        return GuardError(
-            f"step {step!r} is already being run by {owner}",
-            where=directory,
-            fix="stop that run (`headrace stop`, or Ctrl-C in its terminal), then start again",
-        )

@@ -24,6 +24,8 @@ TASKS = {
         "status": "Show what each step of a pipeline has processed.",
         "stop": "Stop a deployed job, or a run on this machine.",
         "show": "Show the rows of a table.",
+        "reset": "Start steps over.",
+        "checkpoint": "Inspect, rename and adopt checkpoints.",
     },
     "Deploy a release": {
         "build": "Build a release.",

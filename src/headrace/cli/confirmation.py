@@ -38,6 +38,16 @@ def confirm_change(target: DeployTarget, *, yes: bool, name_required: bool = Fal
         raise DeploymentError("nothing was changed", fix="run the command again and answer y, or pass --yes")
 
 
+def confirm_reset(*, yes: bool) -> None:
+    """Ask whether to start the steps over; raise GuardError unless the user agrees, or passed --yes."""
+    from headrace.errors import GuardError
+
+    if yes or (_is_interactive() and click.confirm("Continue?")):
+        return
+    fix = "run it again and answer y, or pass --yes" if _is_interactive() else "read the changes above, then pass --yes"
+    raise GuardError("nothing was changed", fix=fix)
+
+
 def confirm_deletions(plan: Plan, allowed: Collection[str]) -> set[str]:
     """Return the keys of the jobs that may be deleted: those in `allowed`, and those that the user confirms.
 

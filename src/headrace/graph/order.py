@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from headrace.config.expectation_scope import QUARANTINE_SUFFIX
 from headrace.config.locations import KeyLocations, fix_for_unknown_name
@@ -14,6 +14,16 @@ def pipeline_steps(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
     """Return a pipeline's steps in the order of the file, but each after the steps whose tables it reads."""
     steps, locations = find_pipeline(bundle, pipeline).steps.values(), bundle.locations_of(pipeline)
     return tuple(step for _, step in _sort_by_reads((locations, step) for step in steps))
+
+
+def select_steps(bundle: Bundle, pipeline: str, only: Collection[str]) -> list[Step]:
+    """Return the steps of a pipeline, or those named by `only`, in the order in which they run."""
+    steps = pipeline_steps(bundle, pipeline)
+    names = [step.name for step in steps]
+    for name in only:
+        if name not in names:
+            raise ConfigurationError(f"pipeline {pipeline!r} has no step {name!r}", fix=fix_for_unknown_name(name, names))
+    return [step for step in steps if not only or step.name in only]
 
 
 def all_steps(bundle: Bundle) -> list[tuple[KeyLocations, Step]]:

@@ -11,11 +11,11 @@ import glob
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from headrace.checkpoints.layout import spark_directory
 from headrace.config.models import Bundle, FileSource, KafkaSource, Step, local_path
 from headrace.io.delta.delta_table import table_of
 from headrace.runtime.events import Event, read_events
 from headrace.runtime.lag import count_files_read, list_files
+from headrace.runtime.start_guard import open_checkpoint
 
 LARGE_BYTES = 64 << 20  # size of unread files; about 400,000 orders as JSON
 LARGE_RECORDS = 400_000
@@ -24,8 +24,8 @@ LARGE_RECORDS = 400_000
 def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
     """Return whether the steps have so much to read that the optimising compiler pays off.
 
-    Files and tables that are not on this machine's disk count as large, and so does Kafka without an earlier run.
-    Tables in a catalog and other sources are not counted, nor are tables that the steps themselves write.
+    Files, tables and checkpoints that are not on this machine's disk count as large, and so does Kafka without an
+    earlier run. Tables in a catalog and other sources are not counted, nor are tables that the steps themselves write.
     """
     environment = bundle.environment
     written = {table for step in steps for table in step.tables_written}
@@ -39,10 +39,10 @@ def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
         file_paths = [source.path for source in sources if isinstance(source, FileSource)]
         tables = [table_of(environment, str(read.table)) for read in inputs if read.table and read.table not in written]
         table_paths = [table.location for table in tables if table.by_path]
-        is_all_local = all(local_path(path) for path in [*file_paths, *table_paths])
+        is_all_local = all(local_path(path) for path in [*file_paths, *table_paths, environment.checkpoints])
         if not is_all_local:
             return True
-        checkpoint = Path(local_path(spark_directory(environment, pipeline, step.name)))
+        checkpoint = Path(local_path(open_checkpoint(bundle, pipeline, step.name).spark_directory))
         unread_bytes += _unread_file_bytes(file_paths, checkpoint)
         unread_bytes += _unread_table_bytes([Path(local_path(path)) for path in table_paths], checkpoint)
     return unread_bytes > LARGE_BYTES

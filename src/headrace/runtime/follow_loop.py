@@ -25,7 +25,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.checkpoints.layout import spark_directory
 from headrace.config.models import Environment, Every, FileSource, LocalEngine, Setting, Step
 from headrace.runtime.lag import directory_fingerprint, has_long_file_log
 from headrace.runtime.prepare import PreparedStep
@@ -138,7 +137,7 @@ def _is_slow_to_start(supervisor: QuerySupervisor, step: Step) -> bool:
     has_large_state = supervisor.recorder.state_rows(step.name) > LARGE_STATE_ROWS
     if has_large_state and loads_all_state(step, supervisor.spark):
         return True
-    return has_long_file_log(spark_directory(supervisor.environment, supervisor.pipeline, step.name))
+    return has_long_file_log(supervisor.checkpoints[step.name])
 
 
 def _fingerprint(step: PreparedStep, environment: Environment) -> InputFingerprint:

@@ -37,6 +37,11 @@ NO_LOCATIONS = KeyLocations("")  # for problems without file and line
 OnCounts = Callable[[int, BatchCounts], None]  # called with the number of a batch and its counts
 
 
+def ignore_counts(step: str) -> OnCounts:
+    """Return a function that ignores the counts of a step's batches: for steps that are only checked."""
+    return lambda batch, counts: None
+
+
 @dataclass(frozen=True)
 class StepQuery:
     """A step's query, ready to start: its inputs, its result, and the writer of the result."""
@@ -119,7 +124,7 @@ def prepare_all(
     steps: Iterable[tuple[KeyLocations, Step]],
     environment: Environment,
     *,
-    on_counts: Callable[[str], OnCounts] = lambda step: lambda batch, counts: None,
+    on_counts: Callable[[str], OnCounts] = ignore_counts,
 ) -> list[PreparedStep]:
     """Prepare the steps in order. Raise ConfigurationError with the problems of all steps.
 

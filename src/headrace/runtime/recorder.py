@@ -32,7 +32,7 @@ class Recorder:
     """Records the events of one run in `file`, and calls `watch` with each."""
 
     def __init__(self, file: Path, pipeline: str, watch: Callable[[Event], None], *, release: str = "") -> None:
-        self._file, self._pipeline, self._watch, self._release = file, pipeline, watch, release
+        self._file, self._pipeline, self._watch, self.release = file, pipeline, watch, release
         self._run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
         self._steps: dict[str, RecordedStep] = {}  # by query name
         self._counts: dict[tuple[str, int], BatchCounts] = {}  # by step and batch
@@ -121,7 +121,7 @@ class Recorder:
 
     def _event(self, what: str, *, at: str = "", **values: Any) -> Event:
         at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Event(what, at, self._pipeline, self._run, os.getpid(), release=self._release, **values)
+        return Event(what, at, self._pipeline, self._run, os.getpid(), release=self.release, **values)
 
     def _emit(self, event: Event) -> None:
         with self._write_lock:

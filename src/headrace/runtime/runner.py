@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +13,18 @@ from headrace import interrupts
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
 from headrace.checkpoints.stop_request import Stop, watch_requests
-from headrace.config.locations import fix_for_unknown_name
+from headrace.config.locations import KeyLocations
 from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
-from headrace.errors import ConfigurationError, HeadraceError, UnfinishedBatchError, one_line
+from headrace.errors import ConfigurationError, GuardError, HeadraceError, UnfinishedBatchError, one_line
 from headrace.graph import order
 from headrace.io.sinks.quarantine import quarantine_table
 from headrace.io.sinks.table_sink import create_tables
 from headrace.runtime import follow_loop
 from headrace.runtime.backlog import is_large
 from headrace.runtime.events import Event, events_file
-from headrace.runtime.prepare import PreparedStep, prepare_all
+from headrace.runtime.prepare import OnCounts, PreparedStep, ignore_counts, prepare_all
 from headrace.runtime.recorder import Recorder
+from headrace.runtime.start_guard import StartGuard
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
 from headrace.runtime.triggers import is_bounded
 
@@ -85,7 +86,7 @@ def run(
     With `follow`, bounded steps run again when they have new input. With `once`, unbounded steps process the available
     data and end. If `announced` is not given, the run is announced here, and `watch` is called with each event.
     """
-    steps = select_steps(bundle, pipeline, only)
+    steps = order.select_steps(bundle, pipeline, only)
     with ExitStack() as stack:
         announced = announced or stack.enter_context(announce_run(bundle, pipeline, watch=watch))
         environment, recorder, stop = bundle.environment, announced.recorder, announced.stop
@@ -96,36 +97,46 @@ def run(
             stack.callback(_without_errors, lock.release)
         if stop.is_set():
             return
-        located = ((bundle.locations_of(pipeline), step) for step in steps)
-        prepared = prepare_all(spark, located, environment, on_counts=recorder.on_counts)
+        guard = StartGuard(spark, bundle, pipeline, steps, release=recorder.release)
+        located = [(bundle.locations_of(pipeline), step) for step in steps]
+        prepared = _check(spark, environment, located, guard, on_counts=recorder.on_counts)
         for ready in prepared:
             for warning in ready.warnings:
                 recorder.record("warning", ready.step.name, warning)
-        supervisor = QuerySupervisor(spark, environment, bundle.directory, pipeline, recorder, stop)
-        _run_steps(supervisor, prepared, order.tables_read(bundle), follow=follow, once=once)
+        directories = {name: checkpoint.spark_directory for name, checkpoint in guard.checkpoints.items()}
+        supervisor = QuerySupervisor(spark, environment, bundle.directory, pipeline, directories, recorder, stop)
+        _run_steps(supervisor, guard, prepared, order.tables_read(bundle), follow=follow, once=once)
 
 
 def check_pipelines(spark: SparkSession, bundle: Bundle) -> list[str]:
     """Check everything that a run of each pipeline would check, but write nothing. Return the warnings."""
-    prepared = prepare_all(spark, order.all_steps(bundle), bundle.environment)
+    guards = [StartGuard(spark, bundle, name, order.pipeline_steps(bundle, name)) for name in bundle.pipelines]
+    prepared = _check(spark, bundle.environment, order.all_steps(bundle), *guards)
     return [f"step {step.step.name!r}: {warning}" for step in prepared for warning in step.warnings]
 
 
-def select_steps(bundle: Bundle, pipeline: str, only: Sequence[str]) -> list[Step]:
-    """Return the steps of a pipeline, or those named by `only`, in the order in which they run."""
-    steps = order.pipeline_steps(bundle, pipeline)
-    names = [step.name for step in steps]
-    for name in only:
-        if name not in names:
-            raise ConfigurationError(
-                f"pipeline {pipeline!r} has no step {name!r}", fix=fix_for_unknown_name(name, names)
-            )
-    return [step for step in steps if not only or step.name in only]
+def _check(
+    spark: SparkSession,
+    environment: Environment,
+    steps: Iterable[tuple[KeyLocations, Step]],
+    *guards: StartGuard,
+    on_counts: Callable[[str], OnCounts] = ignore_counts,
+) -> list[PreparedStep]:
+    """Prepare the steps. Raise the problems of all of them and of the guards together."""
+    problems = [problem for guard in guards for problem in guard.check()]
+    prepared: list[PreparedStep] = []
+    try:
+        prepared = prepare_all(spark, steps, environment, on_counts=on_counts)
+    except ConfigurationError as error:
+        raise ConfigurationError.of([*problems, *error.problems]) from error
+    if problems:
+        raise GuardError.of(problems)
+    return prepared
 
 
 def is_unbounded(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: bool, once: bool) -> bool:
     """Return whether a run would continue until it is stopped."""
-    triggers = [bundle.environment.trigger_of(step.name) for step in select_steps(bundle, pipeline, only)]
+    triggers = [bundle.environment.trigger_of(step.name) for step in order.select_steps(bundle, pipeline, only)]
     return not once and (follow or not all(is_bounded(trigger) for trigger in triggers))
 
 
@@ -134,11 +145,12 @@ def is_short(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow:
     if is_unbounded(bundle, pipeline, only, follow=follow, once=once):
         return False
     is_local = isinstance(bundle.environment.engine, LocalEngine)
-    return not (is_local and is_large(bundle, pipeline, select_steps(bundle, pipeline, only)))
+    return not (is_local and is_large(bundle, pipeline, order.select_steps(bundle, pipeline, only)))
 
 
 def _run_steps(
     supervisor: QuerySupervisor,
+    guard: StartGuard,
     prepared: Sequence[PreparedStep],
     tables_read: set[str],
     *,
@@ -156,7 +168,7 @@ def _run_steps(
     bounded = [step for step in prepared if is_bounded(triggers[step.step.name])]
     try:
         try:
-            _start_in_order(supervisor, prepared, tables_read, triggers)
+            _start_in_order(supervisor, guard, prepared, tables_read, triggers)
             if follow and bounded:
                 follow_loop.follow(supervisor, bounded)
             while supervisor.running and not supervisor.stop.is_set():
@@ -179,6 +191,7 @@ def _run_steps(
 
 def _start_in_order(
     supervisor: QuerySupervisor,
+    guard: StartGuard,
     prepared: Sequence[PreparedStep],
     tables_read: set[str],
     triggers: Mapping[str, Trigger],
@@ -213,12 +226,14 @@ def _start_in_order(
                 break
             waiting.remove(step)
             create(step, only_needed=ends_by_itself)
+            guard.record_start(step.step.name)
             supervisor.start(step, triggers[step.step.name])
             if ends_by_itself:
                 bounded[step.step.name] = step
         supervisor.poll(POLL_INTERVAL_S / len(bounded) if bounded else 0)
         for name in bounded.keys() - supervisor.running.keys():
             create(bounded.pop(name))  # other steps read its tables, which do not exist yet if it wrote no rows
+            guard.record_tables(name)
 
 
 def _max_parallel(environment: Environment) -> int:

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.checkpoints.layout import spark_directory
 from headrace.checkpoints.stop_request import Stop
 from headrace.config.models import Environment, LocalEngine, Setting, Trigger, local_path, milliseconds
 from headrace.errors import StepError, UnfinishedBatchError, one_line
@@ -51,6 +50,7 @@ class QuerySupervisor:
     environment: Environment
     directory: Path
     pipeline: str
+    checkpoints: Mapping[str, str]  # Spark's checkpoint directory of each step
     recorder: Recorder
     stop: Stop
     failed: dict[str, StepError] = field(default_factory=dict)  # by step name, as are the other dictionaries
@@ -133,7 +133,7 @@ class QuerySupervisor:
         """Start the step's query with its own settings, in its own scheduler pool. Raise StepError if that fails."""
         step = prepared.step
         name = step.writes[0].memory or f"{self.pipeline}.{step.name}"
-        checkpoint = spark_directory(self.environment, self.pipeline, step.name)
+        checkpoint = self.checkpoints[step.name]
         self.recorder.add_query(name, RecordedStep.of(step, self.environment, checkpoint))
         writer = self._writer(prepared).queryName(name)
         writer = writer.option("checkpointLocation", checkpoint).trigger(**trigger_options(trigger))
@@ -182,7 +182,7 @@ class QuerySupervisor:
 
         Return "its batch" if the step's checkpoint is not on this machine's disk.
         """
-        checkpoint = Path(local_path(spark_directory(self.environment, self.pipeline, step)))
+        checkpoint = Path(local_path(self.checkpoints[step]))
         numbers = [int(file.name) for file in checkpoint.glob("offsets/[0-9]*") if file.name.isdigit()]
         return f"batch {max(numbers)}" if numbers else "its batch"
 

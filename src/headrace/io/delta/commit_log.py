@@ -58,6 +58,21 @@ class CommitLog:
         return sorted(versions, reverse=True)[:MAX_SEARCHED_COMMITS]
 
 
+def newest_restore(table: Path, application: str) -> int | None:
+    """Return the version of a RESTORE that is newer than the last commit of the application; None if there is none.
+
+    RESTORE keeps the transactions of queries, so that only its own commit shows that rows are missing (Delta 4.4.0).
+    """
+    files = (file for file in (table / "_delta_log").glob("[0-9]*.json") if file.stem.isdigit())
+    for file in sorted(files, reverse=True)[:MAX_SEARCHED_COMMITS]:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        if any(transaction.get("appId") == application for transaction in _actions("txn", lines)):
+            return None
+        if any(commit.get("operation") == "RESTORE" for commit in _actions("commitInfo", lines)):
+            return int(file.stem)
+    return None
+
+
 def _commit(version: int, lines: list[str]) -> Commit:
     added = list(_actions("add", lines))
     metrics = next(_actions("commitInfo", lines), {}).get("operationMetrics", {})

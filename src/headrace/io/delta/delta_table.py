@@ -90,18 +90,17 @@ class Table:
         if not self.by_path and not self.exists(spark):  # for a missing path, Delta returns a log without transactions
             return False
         try:
-            log = self._log(spark)
+            last = self.snapshot(spark).transactions().get(application)
         except (AttributeError, NotImplementedError, TypeError):
             return None  # Databricks has other classes, and its shared clusters give no access to the JVM
-        none = getattr(spark._jvm, "scala.None$").__getattr__("MODULE$")
-        last_batch = log.update(False, none, none).transactions().get(application)
-        return bool(last_batch.isDefined() and last_batch.get() >= batch)
+        return bool(last.isDefined() and last.get() >= batch)
 
-    def _log(self, spark: SparkSession) -> Any:
-        """Return Delta's DeltaLog object of the table, an internal class (4.4.0)."""
+    def snapshot(self, spark: SparkSession) -> Any:
+        """Return Delta's own snapshot of the table's newest version (4.4.0)."""
         path = self.location if self.by_path else self.delta(spark).detail().collect()[0]["location"]
         delta_log = getattr(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
-        return delta_log.forTable(spark._jsparkSession, path)
+        none = getattr(spark._jvm, "scala.None$").__getattr__("MODULE$")
+        return delta_log.forTable(spark._jsparkSession, path).update(False, none, none)
 
 
 def table_of(environment: Environment, name: str) -> Table:

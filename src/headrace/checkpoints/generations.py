@@ -1,0 +1,92 @@
+"""The checkpoint generations of a step: which one is current, and what a reset did to the step's tables.
+
+A reset writes `generation.json` in the step's directory, as one atomic change: before it the old generation is current,
+after it the new one. The file names the tables that the next start of the step has to truncate.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from headrace.checkpoints.checkpoint_files import CheckpointFiles
+from headrace.errors import GuardError
+
+FILE = "generation.json"
+FORMAT = 1
+FIRST_GENERATION = 1
+Origin = Literal["kept", "truncated", "adopted"]
+
+
+@dataclass(frozen=True)
+class AcceptedTable:
+    """A table that a generation starts with, although its checkpoint has not written it."""
+
+    id: str
+    origin: Origin
+    version: int  # of the table before it was truncated; otherwise when it was accepted
+    is_pending: bool = False  # the next start of the step truncates the table
+
+    def pending(self) -> AcceptedTable:
+        """Return the table as one that the next start truncates."""
+        return replace(self, is_pending=True)
+
+    def truncated(self) -> AcceptedTable:
+        """Return the table as one that has been truncated."""
+        return replace(self, is_pending=False)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The current generation of a step."""
+
+    number: int = FIRST_GENERATION
+    highest: int = FIRST_GENERATION  # ever used; a number is never used twice
+    previous: int = 0  # the generation that `reset --undo` returns to; 0: none
+    started_at: str = ""  # the time of the reset
+    tables: dict[str, AcceptedTable] = field(default_factory=dict)
+    restored: dict[str, int] = field(default_factory=dict)  # versions of tables that `reset --undo` restored
+
+    def next(self, tables: dict[str, AcceptedTable]) -> Generation:
+        """Return the generation that a reset starts."""
+        number = self.highest + 1
+        return Generation(number, number, self.number, datetime.now(UTC).isoformat(timespec="seconds"), tables)
+
+    def undone(self, restored: dict[str, int]) -> Generation:
+        """Return the previous generation as the current one again."""
+        return Generation(self.previous, self.highest, started_at=self.started_at, restored=restored)
+
+    @property
+    def pending_tables(self) -> dict[str, AcceptedTable]:
+        """The tables that the next start of the step truncates."""
+        return {name: table for name, table in self.tables.items() if table.is_pending}
+
+    def with_table(self, name: str, table: AcceptedTable) -> Generation:
+        """Return the generation with one accepted table added or replaced."""
+        return replace(self, tables={**self.tables, name: table})
+
+
+def read_generation(files: CheckpointFiles) -> Generation:
+    """Return the current generation of the step whose directory this is."""
+    content = files.read(FILE)
+    if content is None:
+        return Generation()
+    try:
+        values: dict[str, Any] = json.loads(content)
+        if values.pop("format") != FORMAT:
+            raise ValueError("unknown format")
+        tables = {name: AcceptedTable(**table) for name, table in values.pop("tables").items()}
+        return Generation(**values, tables=tables)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GuardError(
+            f"{FILE} cannot be read: {error}",
+            where=f"{files.directory}/{FILE}",
+            fix="restore the file, or use the version of Headrace that wrote it",
+        ) from error
+
+
+def write_generation(files: CheckpointFiles, generation: Generation) -> None:
+    """Make a generation the current one."""
+    files.write(FILE, (json.dumps({"format": FORMAT, **asdict(generation)}, indent=2) + "\n").encode())

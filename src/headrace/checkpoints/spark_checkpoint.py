@@ -1,0 +1,100 @@
+"""Read what Spark has written into a checkpoint: the query's id, the planned and the completed batches, settings.
+
+Each batch has a file in `offsets` when it is planned, and one in `commits` when its rows are written. Spark keeps the
+newest hundred of each (4.2.0).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.checkpoints.checkpoint_files import CheckpointFiles
+
+
+@dataclass(frozen=True)
+class SparkCheckpoint:
+    """The content of a checkpoint directory, as far as a start depends on it."""
+
+    query_id: str = ""  # empty: no query has been started with this checkpoint
+    planned: tuple[int, ...] = ()  # the numbers of the files in `offsets`
+    completed: tuple[int, ...] = ()  # the numbers of the files in `commits`
+    settings: Mapping[str, str] = field(default_factory=dict)  # which Spark restores from the last planned batch
+    damaged: tuple[str, ...] = ()  # for messages: files that are empty, truncated or missing
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no batch has been planned with this checkpoint."""
+        return not (self.planned or self.completed)
+
+    @property
+    def last_planned(self) -> int:
+        """The number of the last planned batch, or -1."""
+        return max(self.planned, default=-1)
+
+    @property
+    def last_completed(self) -> int:
+        """The number of the last completed batch, or -1."""
+        return max(self.completed, default=-1)
+
+
+def read_checkpoint(files: CheckpointFiles, path: str = "spark") -> SparkCheckpoint:
+    """Return the content of the checkpoint at this path."""
+    entries = files.sizes(path)
+    offsets, commits = files.sizes(f"{path}/offsets"), files.sizes(f"{path}/commits")
+    planned, completed = _numbers(offsets), _numbers(commits)
+    query_id, damaged = "", list(_missing(planned, completed))
+    damaged += [
+        f"{directory}/{number} is empty"
+        for directory, sizes in (("offsets", offsets), ("commits", commits))
+        for number in _numbers(sizes)
+        if sizes[str(number)] == 0
+    ]
+    if "metadata" in entries:
+        query_id = str(_json(files.read(f"{path}/metadata")).get("id", ""))
+        if not query_id:
+            damaged.append(f"metadata is {'truncated' if entries['metadata'] else 'empty'}")
+    elif planned or completed:
+        damaged.append("metadata is missing")
+    settings: dict[str, str] = {}
+    if planned and offsets[str(planned[-1])]:
+        lines = (files.read(f"{path}/offsets/{planned[-1]}") or b"").splitlines()
+        is_complete = len(lines) >= 3 and all(line == b"-" or _is_json(line) for line in lines[1:])
+        settings = _json(lines[1]).get("conf", {}) if is_complete else {}
+        if not is_complete:
+            damaged.append(f"offsets/{planned[-1]} is truncated")
+    return SparkCheckpoint(query_id, planned, completed, settings, tuple(damaged))
+
+
+def _missing(planned: tuple[int, ...], completed: tuple[int, ...]) -> Iterable[str]:
+    """Yield the files that are missing between others, and the offsets that are older than the commits."""
+    for directory, numbers in (("offsets", planned), ("commits", completed)):
+        gaps = sorted(set(range(numbers[0], numbers[-1])) - set(numbers)) if numbers else []
+        yield from (f"{directory}/{number} is missing" for number in gaps)
+    if completed and (not planned or planned[-1] < completed[-1]):
+        yield f"offsets/{completed[-1]} is missing"
+    if planned and planned[-1] > 0 and (not completed or completed[-1] < planned[-1] - 1):
+        yield f"commits/{planned[-1] - 1} is missing"
+
+
+def _numbers(entries: Iterable[str]) -> tuple[int, ...]:
+    return tuple(sorted(int(name) for name in entries if name.isdigit()))
+
+
+def _json(content: bytes | None) -> dict[str, Any]:
+    try:
+        value = json.loads(content or b"")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _is_json(line: bytes) -> bool:
+    """Return whether a line of offsets is JSON; those of the rate source are numbers."""
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

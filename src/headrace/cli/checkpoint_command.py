@@ -1,0 +1,198 @@
+"""`headrace checkpoint`: list, show, verify, rename and adopt the checkpoints of an environment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli import shared_options
+from headrace.cli.help_examples import examples
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.config.models import Bundle
+
+
+@click.group(epilog=examples("headrace checkpoint list", "headrace checkpoint show orders/gold_revenue"))
+def checkpoint() -> None:
+    """Inspect, rename and adopt checkpoints."""
+
+
+@checkpoint.command("list", epilog=examples("headrace checkpoint list --env local"))
+@shared_options.environment()
+@shared_options.values
+@shared_options.bundle_dir
+@shared_options.output_format
+def list_checkpoints(environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
+    """List the steps with their checkpoints."""
+    from headrace.cli.text_table import print_table
+
+    bundle = _load(bundle_dir, environment, values)
+    with _session_if_remote(bundle) as spark:
+        steps = [(pipeline.name, step) for pipeline in bundle.pipelines.values() for step in pipeline.steps]
+        facts = [_facts(bundle, pipeline, step, spark) for pipeline, step in steps]
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    rows = [
+        [each["step"], str(each["generation"]), _batch(each["completed"]), each["query"], ", ".join(each["damaged"])]
+        for each in facts
+    ]
+    print_table(["step", "generation", "last batch", "query", "damage"], rows, empty="the bundle has no steps")
+
+
+@checkpoint.command("show", epilog=examples("headrace checkpoint show orders/gold_revenue"))
+@click.argument("step", metavar="PIPELINE/STEP")
+@shared_options.environment()
+@shared_options.values
+@shared_options.bundle_dir
+@shared_options.output_format
+def show_checkpoint(step: str, environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
+    """Show a step's checkpoint: its batches, its tables and the settings that Spark restores from it."""
+    bundle = _load(bundle_dir, environment, values)
+    with _session_if_remote(bundle) as spark:
+        facts = _facts(bundle, *_split(bundle, step), spark, details=True)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            click.echo(f"{key}:")
+            for name, entry in sorted(value.items()):
+                click.echo(f"  {name}: {entry}")
+        else:
+            click.echo(f"{key}: {', '.join(value) if isinstance(value, list) else value}")
+
+
+@checkpoint.command("verify", epilog=examples("headrace checkpoint verify orders"))
+@click.argument("pipeline")
+@shared_options.environment()
+@shared_options.values
+@shared_options.bundle_dir
+def verify_checkpoints(pipeline: str, environment: str, values: dict[str, str], bundle_dir: Path) -> None:
+    """Check that the checkpoints of a pipeline are complete and belong to its tables. Writes nothing."""
+    from headrace.errors import GuardError
+    from headrace.graph.order import pipeline_steps
+    from headrace.runtime.start_guard import StartGuard
+    from headrace.spark import session
+
+    bundle = _load(bundle_dir, environment, values)
+    steps = pipeline_steps(bundle, pipeline)
+    with session.bundle_session(bundle, name=f"verify {pipeline}") as spark:
+        problems = StartGuard(spark, bundle, pipeline, steps).check()
+    if problems:
+        raise GuardError.of(problems)
+    click.echo(f"ok: {len(steps)} steps")
+
+
+@checkpoint.command("rename", epilog=examples("headrace checkpoint rename orders/gold orders/gold_revenue"))
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@shared_options.environment()
+@shared_options.values
+@shared_options.bundle_dir
+def rename_checkpoint(old: str, new: str, environment: str, values: dict[str, str], bundle_dir: Path) -> None:
+    """Move the checkpoint of a renamed step, named as PIPELINE/STEP, or of a renamed pipeline."""
+    from headrace.checkpoints.checkpoint_files import open_files
+    from headrace.checkpoints.rename import rename_checkpoints
+
+    bundle = _load(bundle_dir, environment, values)
+    with _session_if_remote(bundle) as spark:
+        rename_checkpoints(open_files(bundle.environment.checkpoints, spark), old, new)
+    click.echo(f"{old} is now {new}")
+
+
+@checkpoint.command("adopt", epilog=examples("headrace checkpoint adopt orders/gold_revenue"))
+@click.argument("step", metavar="PIPELINE/STEP")
+@shared_options.environment()
+@shared_options.yes
+@shared_options.values
+@shared_options.bundle_dir
+def adopt_table(step: str, environment: str, yes: bool, values: dict[str, str], bundle_dir: Path) -> None:
+    """Let a step write into existing tables that it has not written.
+
+    Their rows stay. The step adds everything that its sources have from the beginning, so rows that are in the table
+    already are in it twice, unless its sink is an upsert.
+    """
+    from headrace.cli.confirmation import confirm_reset
+    from headrace.runtime.adoption import adopt_tables
+    from headrace.spark import session
+
+    bundle = _load(bundle_dir, environment, values)
+    pipeline, name = _split(bundle, step)
+    click.echo(f"Step {name} will add its rows to those that its tables have: {', '.join(_tables(bundle, step))}")
+    confirm_reset(yes=yes)
+    with session.bundle_session(bundle, name=f"adopt {step}") as spark:
+        for table, accepted in adopt_tables(spark, bundle, pipeline, name).items():
+            click.echo(f"table {table} (version {accepted.version}) now belongs to {step}")
+
+
+def _load(bundle_dir: Path, environment: str, values: dict[str, str]) -> Bundle:
+    from headrace.config.load import find_root, load_bundle
+
+    return load_bundle(find_root(bundle_dir), environment, values)
+
+
+def _split(bundle: Bundle, name: str) -> tuple[str, str]:
+    """Return the pipeline and the step of PIPELINE/STEP. Raise ConfigurationError if the bundle has no such step."""
+    from headrace.graph.order import select_steps
+
+    pipeline, separator, step = name.partition("/")
+    if not separator:
+        raise click.UsageError(f"{name!r} is not of the form PIPELINE/STEP")
+    select_steps(bundle, pipeline, [step])
+    return pipeline, step
+
+
+def _tables(bundle: Bundle, name: str) -> Iterator[str]:
+    pipeline, step = _split(bundle, name)
+    yield from bundle.pipelines[pipeline].steps[step].tables_written
+
+
+@contextmanager
+def _session_if_remote(bundle: Bundle) -> Iterator[SparkSession | None]:
+    """Open a session if the checkpoints are not on this machine's disk."""
+    from headrace.config.models import local_path
+    from headrace.spark import session
+
+    if local_path(bundle.environment.checkpoints):
+        yield None
+        return
+    with session.bundle_session(bundle, name="checkpoint") as spark:
+        yield spark
+
+
+def _facts(
+    bundle: Bundle, pipeline: str, step: str, spark: SparkSession | None, *, details: bool = False
+) -> dict[str, Any]:
+    """Return what is known of a step's checkpoint."""
+    from headrace.checkpoints.spark_checkpoint import read_checkpoint
+    from headrace.checkpoints.step_record import read_record
+    from headrace.runtime.start_guard import open_checkpoint
+
+    current = open_checkpoint(bundle, pipeline, step, spark)
+    content = read_checkpoint(current.files, f"{current.generation.number}/spark")
+    facts: dict[str, Any] = {
+        "step": f"{pipeline}/{step}",
+        "generation": current.generation.number,
+        "completed": content.last_completed,
+        "query": content.query_id,
+        "damaged": list(content.damaged),
+    }
+    if details:
+        record = read_record(current.files, current.generation.number)
+        facts["directory"] = current.spark_directory
+        facts["started at"] = record.started_at if record else ""
+        facts["tables"] = record.tables if record else {}
+        facts["settings"] = dict(content.settings)
+    return facts
+
+
+def _batch(number: int) -> str:
+    return "" if number < 0 else str(number)

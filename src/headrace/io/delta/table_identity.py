@@ -1,0 +1,89 @@
+"""What a table knows of its writers: the property `headrace.writers`, and the transactions of queries in its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.checkpoints.pairing import TableState, Writer
+from headrace.config.models import local_path
+from headrace.io.delta.commit_log import newest_restore
+from headrace.io.delta.delta_table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROPERTY = "headrace.writers"
+RESTORE = "RESTORE"
+SEARCHED_COMMITS = 20  # of a table in a catalog: newest commits in which a RESTORE is searched for
+WRITES = ("WRITE", "STREAMING UPDATE", "MERGE", RESTORE)
+
+
+def table_state(spark: SparkSession, table: Table, query_id: str = "") -> TableState | None:
+    """Return what a start has to know of a table; None if it does not exist.
+
+    `query_id` is that of the step that writes it, to find a RESTORE after the step's last batch.
+    """
+    if not table.exists(spark):
+        return None
+    try:
+        snapshot = table.snapshot(spark)
+        table_id, version = str(snapshot.metadata().id()), int(snapshot.version())
+        properties = _as_dict(snapshot.metadata().configuration())
+        transactions: dict[str, int] | None = _as_dict(snapshot.transactions())
+        is_empty = not transactions and int(snapshot.numOfFiles()) == 0
+    except (AttributeError, NotImplementedError, TypeError):  # Databricks has other classes
+        detail = table.delta(spark).detail().collect()[0].asDict()
+        table_id, properties = str(detail["id"]), dict(detail["properties"])
+        version = int(table.delta(spark).history(1).collect()[0]["version"])
+        transactions, is_empty = None, int(detail["numFiles"]) == 0
+    restored = _newest_restore(spark, table, query_id) if query_id else None
+    return TableState(
+        table.name, table.location, table_id, version, is_empty, read_writers(properties), transactions, restored
+    )
+
+
+def read_writers(properties: Mapping[str, str]) -> tuple[Writer, ...]:
+    """Return the writers that a table's properties name; an empty tuple if they cannot be read."""
+    try:
+        return tuple(Writer(**writer) for writer in json.loads(properties.get(PROPERTY, "[]")))
+    except (ValueError, TypeError):
+        return ()
+
+
+def set_writers(spark: SparkSession, table: Table, writers: Iterable[Writer]) -> None:
+    """Store the writers in the table's properties. No query may write the table meanwhile: it would fail."""
+    text = json.dumps([asdict(writer) for writer in writers]).replace("'", "\\'")
+    spark.sql(f"ALTER TABLE {table.sql_name} SET TBLPROPERTIES ('{PROPERTY}' = '{text}')")
+
+
+def truncate(spark: SparkSession, table: Table) -> None:
+    """Delete all rows of a table as one commit, which `restore_version` can take back."""
+    table.delta(spark).delete()
+
+
+def restore_version(spark: SparkSession, table: Table, version: int) -> int:
+    """Restore the rows that the table had in this version. Return the version of the RESTORE."""
+    table.delta(spark).restoreToVersion(version)
+    return int(table.delta(spark).history(1).collect()[0]["version"])
+
+
+def _newest_restore(spark: SparkSession, table: Table, query_id: str) -> int | None:
+    """Return the version of a RESTORE that is newer than the last batch of the query."""
+    path = local_path(table.location) if table.by_path else ""
+    if path:
+        return newest_restore(Path(path), query_id)
+    history = table.delta(spark).history(SEARCHED_COMMITS).select("version", "operation").collect()
+    newest = next((row for row in history if row["operation"] in WRITES), None)
+    return int(newest["version"]) if newest is not None and newest["operation"] == RESTORE else None
+
+
+def _as_dict(scala_map: Any) -> dict[str, Any]:
+    entries, iterator = {}, scala_map.iterator()
+    while iterator.hasNext():
+        entry = iterator.next()
+        entries[str(entry._1())] = entry._2()
+    return entries

@@ -1,0 +1,150 @@
+"""Guard the start of a run: the checkpoint of each step and its tables must belong together.
+
+Nothing is written before all steps have passed. Then the guard records which tables belong to which checkpoint, for the
+next start: in `signature.json` and in the properties of the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from headrace.checkpoints.checkpoint_files import CheckpointFiles, open_files
+from headrace.checkpoints.generations import Generation, read_generation, write_generation
+from headrace.checkpoints.layout import spark_directory, step_directory
+from headrace.checkpoints.pairing import StepState, Writer, check_pair
+from headrace.checkpoints.spark_checkpoint import read_checkpoint
+from headrace.checkpoints.step_record import StepRecord, read_record, write_record
+from headrace.config.models import Bundle, Step
+from headrace.errors import HeadraceError, Problem
+from headrace.io.delta.delta_table import table_of
+from headrace.io.delta.table_identity import set_writers, table_state, truncate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class StepCheckpoint:
+    """The current checkpoint of one step."""
+
+    files: CheckpointFiles  # of the step's directory
+    generation: Generation
+    spark_directory: str
+    writer: Writer  # the step, as the properties of its tables name it
+
+
+def open_checkpoint(bundle: Bundle, pipeline: str, step: str, spark: SparkSession | None = None) -> StepCheckpoint:
+    """Return the current checkpoint of a step. Without a session, it must be on this machine's disk."""
+    files = open_files(step_directory(bundle.environment, pipeline, step), spark)
+    generation = read_generation(files)
+    directory = spark_directory(bundle.environment, pipeline, step, generation.number)
+    return StepCheckpoint(files, generation, directory, Writer(bundle.name, pipeline, step, generation.number, ""))
+
+
+class StartGuard:
+    """The guard of one run: the steps of a pipeline with their checkpoints."""
+
+    def __init__(
+        self, spark: SparkSession, bundle: Bundle, pipeline: str, steps: Iterable[Step], *, release: str = ""
+    ) -> None:
+        self._spark, self._bundle, self._pipeline, self._release = spark, bundle, pipeline, release
+        self._steps = {step.name: step for step in steps}
+        self.checkpoints = {name: open_checkpoint(bundle, pipeline, name, spark) for name in self._steps}
+
+    def check(self) -> list[Problem]:
+        """Return why steps must not be started."""
+        problems: list[Problem] = []
+        for name in self._steps:
+            try:
+                problems += [*self._check_step(name), *self._check_upstream(name)]
+            except HeadraceError as error:
+                problems += error.problems
+        return problems
+
+    def record_start(self, name: str) -> None:
+        """Complete a reset, and record that a step starts and that the tables that exist now belong to it."""
+        checkpoint = self.checkpoints[name]
+        self._truncate_tables(checkpoint)
+        writer = checkpoint.writer
+        started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        record = StepRecord(writer.bundle, writer.pipeline, writer.step, self._release, started_at)
+        write_record(checkpoint.files, writer.generation, record)
+        self.record_tables(name)
+
+    def record_tables(self, name: str) -> None:
+        """Record the tables that have been created since the start. The step's query must not be running.
+
+        A change of a table's properties would make the query fail.
+        """
+        checkpoint = self.checkpoints[name]
+        writer = checkpoint.writer
+        record = read_record(checkpoint.files, writer.generation) or StepRecord()
+        tables = dict(record.tables)
+        for table_name in self._steps[name].tables_written:
+            table = table_of(self._bundle.environment, table_name)
+            state = table_state(self._spark, table) if table_name not in tables else None
+            if state is not None:
+                tables[table_name] = state.id
+                writers = (replace(writer, table=state.id),)
+                if state.writers != writers:
+                    set_writers(self._spark, table, writers)
+        if tables != record.tables:
+            write_record(checkpoint.files, writer.generation, replace(record, tables=tables))
+
+    def _truncate_tables(self, checkpoint: StepCheckpoint) -> None:
+        """Truncate the tables that a reset left to the next start."""
+        generation = checkpoint.generation
+        for name, pending in generation.pending_tables.items():
+            table = table_of(self._bundle.environment, name)
+            if table.exists(self._spark):
+                truncate(self._spark, table)
+            generation = generation.with_table(name, pending.truncated())
+            write_generation(checkpoint.files, generation)
+
+    def _check_upstream(self, name: str) -> Iterator[Problem]:
+        """Yield the tables that the step streams and that a reset will truncate, in a step that this run leaves out."""
+        streamed = {read.table for read in self._steps[name].reads.values() if read.table and not read.static}
+        for pipeline in self._bundle.pipelines.values():
+            for writer in pipeline.steps.values():
+                if self._steps.get(writer.name) is writer or not streamed & set(writer.tables_written):
+                    continue
+                generation = open_checkpoint(self._bundle, pipeline.name, writer.name, self._spark).generation
+                for table in streamed & generation.pending_tables.keys():
+                    yield Problem(
+                        self._bundle.where(self._pipeline, "steps", name),
+                        f"step {name!r} streams from table {table!r}, which step {writer.name!r} will truncate when it "
+                        "starts after its reset",
+                        f"run that step first, or with this one: headrace run {pipeline.name}",
+                    )
+
+    def _check_step(self, name: str) -> list[Problem]:
+        bundle, checkpoint = self._bundle, self.checkpoints[name]
+        writer = checkpoint.writer
+        content = read_checkpoint(checkpoint.files, f"{writer.generation}/spark")
+        tables = {table: table_of(bundle.environment, table) for table in self._steps[name].tables_written}
+        state = StepState(
+            writer,
+            bundle.where(writer.pipeline, "steps", name),
+            checkpoint.spark_directory,
+            checkpoint.generation,
+            content,
+            read_record(checkpoint.files, writer.generation),
+            {each: table_state(self._spark, table, content.query_id) for each, table in tables.items()},
+            steps=frozenset((pipeline.name, step) for pipeline in bundle.pipelines.values() for step in pipeline.steps),
+        )
+        # Only the messages of problems name the owners of other checkpoints.
+        return check_pair(state) and check_pair(replace(state, queries=self._all_queries()))
+
+    def _all_queries(self) -> dict[str, Writer]:
+        """Return the steps that have checkpoints in this environment, by the id of their queries."""
+        queries = {}
+        files = open_files(self._bundle.environment.checkpoints, self._spark)
+        for pipeline in files.sizes():
+            for step in files.sizes(pipeline):
+                for generation in filter(str.isdigit, files.sizes(f"{pipeline}/{step}")):
+                    query = read_checkpoint(files, f"{pipeline}/{step}/{generation}/spark").query_id
+                    queries[query] = Writer(self._bundle.name, pipeline, step, int(generation), "")
+        return queries
