@@ -87,3 +87,27 @@ def group_exists(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+LOCK = """
+import fcntl, os, sys
+file = open(sys.argv[1], "r+" if os.path.exists(sys.argv[1]) else "w+")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    print("locked out", flush=True)
+    sys.exit()
+file.truncate(0)
+print(f"process {os.getpid()}", file=file, flush=True)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def lock_in_other_process(directory):
+    """Start another process that tries to lock the file. Yield the process, and its output: locked or locked out."""
+    command = [sys.executable, "-c", LOCK, str(directory / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process, process.stdout.readline().strip()
+        process.stdin.close()

@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from contextlib import contextmanager
-
 import pytest
 
 from headrace.checkpoints.lock import Lock, is_local
 from headrace.errors import GuardError
-
-LOCK = """
-import fcntl, os, sys
-file = open(sys.argv[1], "r+" if os.path.exists(sys.argv[1]) else "w+")
-try:
-    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-except OSError:
-    print("locked out", flush=True)
-    sys.exit()
-file.truncate(0)
-print(f"process {os.getpid()}", file=file, flush=True)
-print("locked", flush=True)
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def other_process(directory):
-    """Start another process that tries to lock the file. Yield the process, and its output: locked or locked out."""
-    command = [sys.executable, "-c", LOCK, str(directory / "lock")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield process, process.stdout.readline().strip()
-        process.stdin.close()
+from processes import lock_in_other_process
 
 
 def test_unusable_lock_file_is_an_error(spark, tmp_path):
@@ -41,18 +15,18 @@ def test_unusable_lock_file_is_an_error(spark, tmp_path):
         Lock(spark, str(tmp_path), "s")
 
 
-def test_other_processes_are_locked_out_until_release(spark, tmp_path):
+def test_lock_in_other_processes_are_locked_out_until_release(spark, tmp_path):
     lock = Lock(spark, str(tmp_path), "s")
-    with other_process(tmp_path) as (_, output):
+    with lock_in_other_process(tmp_path) as (_, output):
         assert output == "locked out"
     lock.release()
     lock.release()
-    with other_process(tmp_path) as (_, output):
+    with lock_in_other_process(tmp_path) as (_, output):
         assert output == "locked"
 
 
 def test_error_for_a_locked_step_names_the_owner(spark, tmp_path, golden):
-    with other_process(tmp_path) as (process, output):
+    with lock_in_other_process(tmp_path) as (process, output):
         assert output == "locked"
         with pytest.raises(GuardError) as error:
             Lock(spark, str(tmp_path), "s")
@@ -66,7 +40,7 @@ def test_second_run_in_one_process_is_an_error_and_keeps_the_lock(spark, tmp_pat
     own = spark._jvm.java.lang.ProcessHandle.current().pid()
     with pytest.raises(GuardError, match=f"already being run by process {own}"):
         Lock(spark, str(tmp_path), "s")
-    with other_process(tmp_path) as (_, output):
+    with lock_in_other_process(tmp_path) as (_, output):
         assert output == "locked out"  # closing any handle of a file releases the locks of the whole process on it
     lock.release()
     Lock(spark, str(tmp_path), "s").release()

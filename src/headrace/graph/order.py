@@ -22,7 +22,9 @@ def select_steps(bundle: Bundle, pipeline: str, only: Collection[str]) -> list[S
     names = [step.name for step in steps]
     for name in only:
         if name not in names:
-            raise ConfigurationError(f"pipeline {pipeline!r} has no step {name!r}", fix=fix_for_unknown_name(name, names))
+            raise ConfigurationError(
+                f"pipeline {pipeline!r} has no step {name!r}", fix=fix_for_unknown_name(name, names)
+            )
     return [step for step in steps if not only or step.name in only]
 
 
