@@ -203,3 +203,10 @@ def test_empty_table_that_was_created_by_hand_can_be_written(flow):
     flow.steps(STEPS)
     flow.feed("rows", {"n": 1})
     assert len(flow.run().rows("copied")) == 1
+
+
+def test_restore_of_the_newest_rows_is_accepted(ran):
+    restore_table(ran, None)
+    assert "was restored to an older version (commit 3)" in refusal(ran)
+    ran.spark.sql(f"RESTORE TABLE delta.`{ran.directory}/tables/copied` TO VERSION AS OF 2")
+    assert len(ran.run().rows("copied")) == 4

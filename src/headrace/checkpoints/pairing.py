@@ -46,7 +46,7 @@ class TableState:
     is_empty: bool  # it has no rows, and no query has written it
     writers: tuple[Writer, ...] = ()
     transactions: Mapping[str, int] | None = None  # the last batch of each query; None where this cannot be read
-    restored: int | None = None  # the version of a RESTORE that is newer than the last batch of the step
+    restored: int | None = None  # the version of a RESTORE that removed the step's last batch
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.io.delta import commit_log, delta_merge
-from headrace.io.delta.commit_log import Commit, CommitLog
+from headrace.io.delta.commit_log import Commit, CommitLog, TableChange, restore_of_older_version
 from headrace.io.delta.delta_table import Table
 from headrace.io.delta.transaction_id import TransactionId
 
@@ -116,3 +116,28 @@ def test_search_after_a_restart_finds_a_repeated_batch_among_the_newest_commits(
     assert log.find("query", 5) is None
     append(spark, table, 5, ("5", 1))
     assert log.find("query", 5).version == 6
+
+
+BATCH = TableChange(5, is_batch=True)
+
+
+def restore(version, restored):
+    return TableChange(version, is_batch=False, restored=restored)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([], None),
+        ([BATCH], None),
+        ([restore(6, 4), BATCH], 6),
+        ([restore(6, 5), BATCH], None),
+        ([restore(6, None), BATCH], 6),
+        ([restore(7, 5), restore(6, 4), BATCH], None),
+        ([restore(8, 6), restore(7, 5), restore(6, 4), BATCH], 8),
+        ([restore(6, 4)], 6),
+        ([TableChange(7, is_batch=True), restore(6, 4), BATCH], None),
+    ],
+)
+def test_restore_that_removed_the_last_batch_is_found(changes, expected):
+    assert restore_of_older_version(changes) == expected

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+RESTORE = "RESTORE"  # the operation, as the log names it
 MAX_SEARCHED_COMMITS = 20  # how many of the newest commits the first search reads
 
 
@@ -58,19 +59,54 @@ class CommitLog:
         return sorted(versions, reverse=True)[:MAX_SEARCHED_COMMITS]
 
 
-def newest_restore(table: Path, application: str) -> int | None:
-    """Return the version of a RESTORE that is newer than the last commit of the application; None if there is none.
+@dataclass(frozen=True)
+class TableChange:
+    """A commit that a search for lost rows has to know: a batch of the step, or a RESTORE."""
 
-    RESTORE keeps the transactions of queries, so that only its own commit shows that rows are missing (Delta 4.4.0).
+    version: int
+    is_batch: bool
+    restored: int | None = None  # the version that a RESTORE restored; None if it was given by its time
+
+
+def restore_of_older_version(changes: Iterable[TableChange]) -> int | None:
+    """Return the version of the RESTORE that removed the last batch from a table; None if the table has it.
+
+    `changes` are the newest first. RESTORE keeps the transactions of queries, so that only its own commit shows that
+    rows are missing (Delta 4.4.0).
     """
+    restores: list[TableChange] = []
+    for change in changes:
+        if change.is_batch:
+            return _lost(restores, change.version)
+        restores.append(change)
+    return restores[0].version if restores else None
+
+
+def _lost(restores: list[TableChange], batch: int) -> int | None:
+    """Follow the restores, newest first, to the version that the table shows now; `batch` is that of the last batch."""
+    shown: int | None = restores[0].version if restores else batch
+    for restore in restores:
+        if shown is not None and restore.version <= shown:
+            shown = restore.restored
+    return None if shown is not None and shown >= batch else restores[0].version
+
+
+def read_changes(table: Path, application: str) -> Iterator[TableChange]:
+    """Yield the batches of the application and the RESTOREs in the log of a table on this machine's disk."""
     files = (file for file in (table / "_delta_log").glob("[0-9]*.json") if file.stem.isdigit())
     for file in sorted(files, reverse=True)[:MAX_SEARCHED_COMMITS]:
         lines = file.read_text(encoding="utf-8").splitlines()
+        info = next(_actions("commitInfo", lines), {})
         if any(transaction.get("appId") == application for transaction in _actions("txn", lines)):
-            return None
-        if any(commit.get("operation") == "RESTORE" for commit in _actions("commitInfo", lines)):
-            return int(file.stem)
-    return None
+            yield TableChange(int(file.stem), is_batch=True)
+        elif info.get("operation") == RESTORE:
+            yield restore_change(int(file.stem), info.get("operationParameters", {}))
+
+
+def restore_change(version: int, parameters: Mapping[str, Any]) -> TableChange:
+    """Return the commit of a RESTORE with these parameters."""
+    restored = parameters.get("version")
+    return TableChange(version, is_batch=False, restored=None if restored in (None, "null") else int(restored))
 
 
 def _commit(version: int, lines: list[str]) -> Commit:

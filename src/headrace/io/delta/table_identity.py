@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.checkpoints.pairing import TableState, Writer
 from headrace.config.models import local_path
-from headrace.io.delta.commit_log import newest_restore
+from headrace.io.delta.commit_log import RESTORE, TableChange, read_changes, restore_change, restore_of_older_version
 from headrace.io.delta.delta_table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROPERTY = "headrace.writers"
-RESTORE = "RESTORE"
 SEARCHED_COMMITS = 20  # of a table in a catalog: newest commits in which a RESTORE is searched for
-WRITES = ("WRITE", "STREAMING UPDATE", "MERGE", RESTORE)
+WRITES = ("WRITE", "STREAMING UPDATE", "MERGE")  # operations that may be batches of the step
 
 
 def table_state(spark: SparkSession, table: Table, query_id: str = "") -> TableState | None:
@@ -40,7 +39,7 @@ def table_state(spark: SparkSession, table: Table, query_id: str = "") -> TableS
         table_id, properties = str(detail["id"]), dict(detail["properties"])
         version = int(table.delta(spark).history(1).collect()[0]["version"])
         transactions, is_empty = None, int(detail["numFiles"]) == 0
-    restored = _newest_restore(spark, table, query_id) if query_id else None
+    restored = _restore_of_older_version(spark, table, query_id) if query_id else None
     return TableState(
         table.name, table.location, table_id, version, is_empty, read_writers(properties), transactions, restored
     )
@@ -71,14 +70,19 @@ def restore_version(spark: SparkSession, table: Table, version: int) -> int:
     return int(table.delta(spark).history(1).collect()[0]["version"])
 
 
-def _newest_restore(spark: SparkSession, table: Table, query_id: str) -> int | None:
-    """Return the version of a RESTORE that is newer than the last batch of the query."""
+def _restore_of_older_version(spark: SparkSession, table: Table, query_id: str) -> int | None:
+    """Return the version of a RESTORE that removed the last batch of the query from the table."""
     path = local_path(table.location) if table.by_path else ""
     if path:
-        return newest_restore(Path(path), query_id)
-    history = table.delta(spark).history(SEARCHED_COMMITS).select("version", "operation").collect()
-    newest = next((row for row in history if row["operation"] in WRITES), None)
-    return int(newest["version"]) if newest is not None and newest["operation"] == RESTORE else None
+        return restore_of_older_version(read_changes(Path(path), query_id))
+    history = table.delta(spark).history(SEARCHED_COMMITS).select("version", "operation", "operationParameters")
+    return restore_of_older_version(
+        restore_change(row["version"], row["operationParameters"])
+        if row["operation"] == RESTORE
+        else TableChange(row["version"], is_batch=True)
+        for row in history.collect()
+        if row["operation"] in (*WRITES, RESTORE)
+    )
 
 
 def _as_dict(scala_map: Any) -> dict[str, Any]:
