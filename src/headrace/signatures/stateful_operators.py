@@ -1,0 +1,82 @@
+"""Read the operators of a plan that have state, and joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headrace.signatures.code_fingerprint import code_fingerprint
+from headrace.signatures.plan_nodes import class_name, conjuncts, items, type_name
+from headrace.signatures.python_functions import declared_state, load_function
+from headrace.signatures.signature import Column, Operator
+
+ReadColumn = Callable[[Any], Column]
+STATE_FUNCTIONS = ("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark")
+
+
+def read_deduplication(node: Any, column: ReadColumn) -> Operator:
+    kind = {"Deduplicate": "dropDuplicates", "Distinct": "distinct"}.get(
+        node.nodeName(), "dropDuplicatesWithinWatermark"
+    )
+    keys = node.output() if kind == "distinct" else node.keys()
+    return Operator(kind, keys=tuple(map(column, items(keys))))
+
+
+def read_aggregation(node: Any, column: ReadColumn) -> Operator:
+    """Return an aggregation: its keys, and the other columns that it computes, with their names."""
+    keys = tuple(map(column, items(node.groupingExpressions())))
+    texts = {key.text for key in keys}
+    computed = map(column, items(node.aggregateExpressions()))
+    return Operator("aggregate", keys=keys, values=tuple(value for value in computed if value.text not in texts))
+
+
+def read_join(node: Any, column: ReadColumn) -> Operator:
+    """Return a join: its key columns, and its type and further conditions as properties.
+
+    The order of keys is the layout of the state of a join of two streams. With a static side, it has no meaning.
+    """
+    sides = ["stream" if side.isStreaming() else "static" for side in items(node.children())]
+    condition = node.condition()
+    parts = conjuncts(condition.get()) if condition.isDefined() else []
+    keys, others = [], []
+    for part in parts:
+        text = column(part).text
+        if class_name(part) in ("EqualTo", "EqualNullSafe"):
+            keys.append(Column("", type_name(part.left()), text))
+        else:
+            others.append(text)
+    if "static" in sides:
+        keys.sort(key=lambda key: key.text)
+    properties = {"type": str(node.joinType().toString()), "sides": " with ".join(sides)}
+    if others:
+        properties["condition"] = " and ".join(sorted(others))
+    return Operator("join", keys=tuple(keys), properties=properties)
+
+
+def read_state_function(node: Any, column: ReadColumn) -> Operator:
+    """Return applyInPandasWithState or transformWithState, with the hash of the user's code."""
+    name = node.nodeName()
+    function = load_function(node.functionExpr())
+    properties = {
+        "output": ", ".join(f"{item.name()} {type_name(item)}" for item in items(node.outputAttrs())),
+        "output mode": str(node.outputMode().toString()),
+    }
+    if name == "FlatMapGroupsInPandasWithState":
+        keys = list(items(node.groupingAttributes()))
+        properties |= {
+            "code": code_fingerprint(function),
+            "state": str(node.stateType().catalogString()),
+            "timeout": str(node.timeout().toString()),
+        }
+        return Operator("applyInPandasWithState", keys=tuple(map(column, keys)), properties=properties)
+    processor = function.__self__._stateful_processor
+    keys = list(items(node.child().output()))[: node.groupingAttributesLen()]
+    variables, settings = declared_state(processor)
+    properties |= {
+        "code": code_fingerprint(type(processor)),
+        "settings": code_fingerprint(settings),
+        "state": "; ".join(variables),
+        "time mode": str(node.timeMode().toString()),
+        "interface": str(node.userFacingDataType().toString()),
+    }
+    return Operator("transformWithState", keys=tuple(map(column, keys)), properties=properties)
