@@ -22,6 +22,7 @@ WINDOW_TIME = re.compile(
     r"precisetimestampconversion\(\(precisetimestampconversion\((window\(.+?\))\.end, Timestamp\w*, LongType\) - 1\), "
     r"LongType, Timestamp\w*\)"
 )
+AMOUNT = re.compile(r"(-?\d+) (week|day|hour|minute|second|millisecond|microsecond)s?\b", re.IGNORECASE)
 UNITS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000}
 
 
@@ -47,7 +48,7 @@ def find_window(text: str) -> TimeWindow | None:
         parts += [f"offset {duration(offset)}"] if offset else []
         return TimeWindow(time, f"window({', '.join(parts)})")
     if match := SESSION.match(text):
-        return TimeWindow(match[1], f"session_window({match[1]}, gap {match[2]})")
+        return TimeWindow(match[1], f"session_window({match[1]}, gap {_gap(match[2])})")
     return None
 
 
@@ -60,6 +61,14 @@ def describe_window(key: str) -> tuple[str, str] | None:
     """Return the time and the description, such as "15 minutes, slide 5 minutes", of a window's text."""
     match = re.fullmatch(r"(?:session_)?window\((.+?), ((?:gap .+|-?\d+ \w+(?:, (?:slide|offset) -?\d+ \w+)*))\)", key)
     return (match[1], match[2]) if match else None
+
+
+def _gap(text: str) -> str:
+    """Return the gap of a session window in one unit; a gap that depends on the row as it is."""
+    if AMOUNT.sub("", text).replace("interval", "").strip():
+        return text
+    lengths = {**UNITS, "week": 7 * UNITS["day"], "microsecond": 1}
+    return duration(sum(int(count) * lengths[unit.lower()] for count, unit in AMOUNT.findall(text)))
 
 
 def duration(microseconds: int) -> str:
