@@ -1,4 +1,4 @@
-"""Pairs of queries, and the verdict on the change from one to the other: the cases of tests/signatures/test_compare.py."""
+"""Pairs of queries, and the verdict on the change from one to the other: the cases of `test_compare`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pandas as pd
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from signature_queries import aggregate, deduplicate, deduplicate_within_watermark, join, sessions, windows
 
 from headrace.signatures.changes import Verdict
+from signature_queries import aggregate, deduplicate, deduplicate_within_watermark, join, sessions, windows
 
 SAFE, NEW_ROWS, UNKNOWN = Verdict.SAFE, Verdict.SAFE_FOR_NEW_ROWS, Verdict.UNKNOWN
 NEW_GENERATION, WRONG = Verdict.NEEDS_NEW_GENERATION, Verdict.WRONG_ROWS

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 from pyspark.sql import functions as F
-from query_changes import NEW_GENERATION, NEW_ROWS, QUERIES, SAFE, UNKNOWN, WRONG, plus, total, total_of
-from signature_queries import GOLD, aggregate, deduplicate, empty_inputs, signature_of, windows
 
 from headrace.signatures.compare import compare
 from headrace.signatures.state_check import StateCheck
+from query_changes import NEW_GENERATION, NEW_ROWS, QUERIES, SAFE, UNKNOWN, WRONG, plus, total, total_of
+from signature_queries import GOLD, aggregate, deduplicate, empty_inputs, sessions, signature_of, windows
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,12 @@ def test_all_changes_are_reported(inputs):
             windows("15 minutes"),
             windows("15 minutes", "5 minutes"),
             "window 15 minutes → 15 minutes, slide 5 minutes: "
-            "rows of both window sizes would be mixed in the state and in the table",
+            "rows of both windows would be mixed in the state and in the table",
+        ),
+        (
+            sessions("5 minutes"),
+            sessions("10 minutes"),
+            "session gap 5 minutes → 10 minutes: rows of both gaps would be mixed in the state and in the table",
         ),
         (
             deduplicate("id"),

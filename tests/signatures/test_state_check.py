@@ -9,6 +9,11 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+
+from headrace.signatures import state_check
+from headrace.signatures.changes import Verdict
+from headrace.signatures.compare import compare
+from headrace.signatures.state_check import StateCheck, check_state
 from signature_queries import (
     CUSTOMER,
     ORDER,
@@ -21,11 +26,6 @@ from signature_queries import (
     signature_of,
     windows,
 )
-
-from headrace.signatures import state_check
-from headrace.signatures.changes import Verdict
-from headrace.signatures.compare import compare
-from headrace.signatures.state_check import StateCheck, check_state
 
 MODES = {"sums": "update"}
 QUERIES = {

@@ -16,6 +16,7 @@ from headrace.signatures.state_check import StateCheck
 from headrace.signatures.state_decision import StateDecision
 
 NEW_ROWS = "applies to new rows; rows that are written stay as they are"
+NEW_ROWS_AND_STATE = "applies to new rows; rows that are written, and the state, stay as they are"
 OFFSETS = "the checkpoint has the offsets of the old sources, by position"
 POSITION = re.compile(r"after \w+: ")  # of a filter, relative to the stateful operators
 
@@ -91,7 +92,7 @@ def _compare_rows(old: Signature, new: Signature) -> Iterator[Change]:
             added = " and ".join((Counter(after_texts) - Counter(before_texts)).elements())
             if removed == added:  # only their order differs
                 removed, added = " and ".join(before_texts), " and ".join(after_texts)
-            effect = NEW_ROWS + ("; so does the state" if old.stateful else "")
+            effect = NEW_ROWS_AND_STATE if old.stateful else NEW_ROWS
             yield change(path, what, removed, added, Verdict.SAFE_FOR_NEW_ROWS, effect)
 
 

@@ -11,7 +11,7 @@ from headrace.signatures.time_windows import describe_window
 
 NAMES = {"aggregate": "aggregation", "join": "join of two streams"}
 NEW_OUTPUT = "only new rows have the new columns, and the sink must accept them"
-MIXED_WINDOWS = "rows of both window sizes would be mixed in the state and in the table"
+MIXED_WINDOWS = "rows of both {} would be mixed in the state and in the table"
 USER_CODE = "whether the old state still fits depends on the code"
 
 
@@ -58,7 +58,7 @@ def _compare_keys(
     if windows := _changed_windows(old.keys, new.keys):
         verdict = decision.verdict(Verdict.WRONG_ROWS)
         for before, after in windows:
-            yield change(path, "window", before, after, verdict, effect_on_state(verdict, MIXED_WINDOWS))
+            yield _changed_window(path, before, after, verdict)
         return
     verdict = decision.verdict(Verdict.WRONG_ROWS if is_layout_same else Verdict.NEEDS_NEW_GENERATION)
     for describe in (_names, _texts, _typed_names):
@@ -67,11 +67,21 @@ def _compare_keys(
     yield change(path, what, describe(old.keys), describe(new.keys), verdict, effect_on_state(verdict))
 
 
+def _changed_window(path: str, before: str, after: str, verdict: Verdict) -> Change:
+    if before.startswith("gap ") and after.startswith("gap "):
+        what, differ = "session gap", "gaps"
+        before, after = before.removeprefix("gap "), after.removeprefix("gap ")
+    else:
+        what, differ = "window", "windows" if "," in before + after else "window sizes"
+    return change(path, what, before, after, verdict, effect_on_state(verdict, MIXED_WINDOWS.format(differ)))
+
+
 def _compare_values(path: str, old: Operator, new: Operator, decision: StateDecision) -> Iterator[Change]:
     """Compare the aggregates; their aliases are part of the output only."""
     if _texts(old.values) == _texts(new.values):
         return
-    is_layout_same = old.state_columns == new.state_columns and len(old.values) == len(new.values)
+    is_known = old.state_columns and new.state_columns
+    is_layout_same = len(old.values) == len(new.values) and (not is_known or old.state_columns == new.state_columns)
     verdict = decision.verdict(Verdict.WRONG_ROWS if is_layout_same else Verdict.NEEDS_NEW_GENERATION)
     texts = _texts(old.values), _texts(new.values)
     yield change(f"{path}.aggregates", "aggregates", *texts, verdict, effect_on_state(verdict))

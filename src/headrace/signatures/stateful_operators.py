@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -47,10 +48,16 @@ def read_join(node: Any, column: ReadColumn) -> Operator:
             others.append(text)
     if "static" in sides:
         keys.sort(key=lambda key: key.text)
-    properties = {"type": str(node.joinType().toString()), "sides": " with ".join(sides)}
+    properties = {"type": _join_type(node), "sides": " with ".join(sides)}
     if others:
         properties["condition"] = " and ".join(sorted(others))
     return Operator("join", keys=tuple(keys), properties=properties)
+
+
+def _join_type(node: Any) -> str:
+    """Return the type of a join in the words of PySpark, such as "left" or "left anti"."""
+    words = re.findall("[A-Z][a-z]*", str(node.joinType().toString()))
+    return " ".join(words).lower().removesuffix(" outer")
 
 
 def read_state_function(node: Any, column: ReadColumn) -> Operator:
