@@ -264,6 +264,8 @@ QUERIES = [
         NEW_ROWS,
         "filters",
     ),
+    ("limit added", lambda i: i.orders, lambda i: i.orders.limit(5), NEW_GENERATION, "stateful"),
+    ("limit changed", lambda i: i.orders.limit(4), lambda i: i.orders.limit(5), NEW_ROWS, "stateful[0].rows"),
     (
         "dedup filter moved",
         lambda i: i.timed.where("n > 1").dropDuplicates(["id"]),

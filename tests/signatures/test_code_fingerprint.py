@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import pytest
 
+from headrace.signatures import library_code
 from headrace.signatures.code_fingerprint import code_fingerprint
 
 ORIGINAL = """
@@ -155,6 +156,18 @@ def test_behaviour_matters(load, old, new, changed):
     assert ORIGINAL.count(old) == 1
     before, after = fingerprints(load(ORIGINAL)), fingerprints(load(ORIGINAL.replace(old, new)))
     assert {name for name in NAMES if before[name] != after[name]} == changed
+
+
+def test_installed_bundle_has_the_same_fingerprints(load, monkeypatch):
+    """A deployed bundle is installed beside the libraries."""
+    module = load(ORIGINAL)
+    before, settings = fingerprints(module), {"rounder": module.rounder}
+    of_settings = code_fingerprint(settings, module="shop_rules")
+    installed = {"shop_rules", "numpy", "pandas", "pyspark"}
+    monkeypatch.setattr(library_code, "_is_installed", installed.__contains__)
+    assert fingerprints(module) == before
+    assert code_fingerprint(module.rounder.__call__) != code_fingerprint(module.Rounder(6).__call__)
+    assert code_fingerprint(settings, module="shop_rules") == of_settings
 
 
 def test_attribute_of_another_module_of_the_user_matters(load, tmp_path, monkeypatch):

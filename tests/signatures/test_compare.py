@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from headrace.signatures.compare import compare
 from headrace.signatures.state_check import StateCheck
 from query_changes import NEW_GENERATION, NEW_ROWS, QUERIES, SAFE, UNKNOWN, WRONG, plus, total, total_of
-from signature_queries import GOLD, aggregate, deduplicate, empty_inputs, sessions, signature_of, windows
+from signature_queries import GOLD, aggregate, deduplicate, empty_inputs, join, sessions, signature_of, windows
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +188,9 @@ def test_structure_is_compared_with_other_versions(inputs):
     unknown, same = ("versions", UNKNOWN), ("versions", SAFE)
     assert changes(deduplicate("id"), deduplicate("id")) == [same]
     assert changes(deduplicate("id"), deduplicate("customer")) == [("stateful[0].keys", WRONG), unknown]
+    assert changes(windows("1 hour"), windows("1 day")) == [("stateful[0].keys", WRONG), unknown]
+    assert changes(windows("1 hour"), windows("1 hour")) == [same]
+    assert changes(join(), join(condition="id = return_id AND returned_at > at")) == [unknown]
     assert changes(deduplicate("id"), total) == [("stateful[0].kind", NEW_GENERATION), unknown]
     assert changes(deduplicate("id"), lambda i: i.timed) == [("stateful", NEW_GENERATION), unknown]
     assert changes(lambda i: i.orders, lambda i: i.orders.where("n > 1"), mode="update") == [

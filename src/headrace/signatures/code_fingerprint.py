@@ -31,14 +31,22 @@ IGNORED_ATTRIBUTES = {
 VALUE_MODULES = {"datetime", "decimal", "fractions", "pathlib", "uuid", "zoneinfo", "pyspark.sql.types"}
 
 
-def code_fingerprint(code: Any) -> str:
-    """Return 10 hexadecimal digits that identify the behaviour of a function, a class or an object."""
-    module = getattr(code, "__module__", None) or type(code).__module__
-    return short_hash(_Fingerprint(module.split(".")[0]).text(code))
+def code_fingerprint(code: Any, *, module: str = "") -> str:
+    """Return 10 hexadecimal digits that identify the behaviour of a function, a class or an object.
+
+    `module` is the user's module in which it was made, by default the one of the function or class.
+    """
+    return short_hash(_Fingerprint((module or _module_of(code)).split(".")[0]).text(code))
 
 
 def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def _module_of(code: Any) -> str:
+    while isinstance(code, (functools.partial, types.MethodType)):
+        code = code.func if isinstance(code, functools.partial) else code.__func__
+    return str(getattr(code, "__module__", None) or type(code).__module__)
 
 
 class _Fingerprint:

@@ -10,9 +10,18 @@ from headrace.signatures.state_decision import StateDecision, effect_on_state
 from headrace.signatures.time_windows import describe_window
 
 NAMES = {"aggregate": "aggregation", "join": "join of two streams"}
-NEW_OUTPUT = "only new rows have the new columns, and the sink must accept them"
 MIXED_WINDOWS = "rows of both {} would be mixed in the state and in the table"
+NEW_VARIABLES = "state variables may be added and removed"
+OLD_CONDITION = "which rows are in the state was decided by the old condition"
 USER_CODE = "whether the old state still fits depends on the code"
+# The properties of operators that Spark does not compare with the state.
+PROPERTIES = {
+    "code": (Verdict.UNKNOWN, USER_CODE),
+    "settings": (Verdict.UNKNOWN, USER_CODE),
+    "output": (Verdict.SAFE_FOR_NEW_ROWS, "only new rows have the new columns, and the sink must accept them"),
+    "output mode": (Verdict.SAFE_FOR_NEW_ROWS, "the sink gets new rows on other terms than the old ones"),
+    "rows": (Verdict.SAFE_FOR_NEW_ROWS, "the limit counts the rows that were written before"),
+}
 
 
 def compare_stateful(
@@ -20,7 +29,8 @@ def compare_stateful(
 ) -> Iterator[Change]:
     """Yield the changes of stateful operators.
 
-    Unless `comparable`, texts and hashes were made by different versions: only kinds and names of keys are compared.
+    Unless `comparable`, texts and hashes were made by different versions: only the kinds of operators, the names and
+    types of their keys, and their time windows are compared.
     """
     if len(old) != len(new):
         verdict = decision.verdict(Verdict.NEEDS_NEW_GENERATION)
@@ -47,24 +57,19 @@ def _compare_keys(
 ) -> Iterator[Change]:
     path, what = f"{path}.keys", f"keys of {_name(old)}"
     is_layout_same = _types(old.keys) == _types(new.keys)
-    is_renamed = _names(old.keys) != _names(new.keys)
-    if (is_layout_same and _texts(old.keys) == _texts(new.keys)) or (
-        is_layout_same and not comparable and not is_renamed
-    ):
-        if is_renamed:
-            effect = "the columns are renamed, and computed as before"
-            yield change(path, what, _names(old.keys), _names(new.keys), Verdict.SAFE, effect)
-        return
+    is_renamed = [key.name for key in old.keys] != [key.name for key in new.keys]
+    is_computed_same = _texts(old.keys) == _texts(new.keys) or not (comparable or is_renamed)
     if windows := _changed_windows(old.keys, new.keys):
         verdict = decision.verdict(Verdict.WRONG_ROWS)
         for before, after in windows:
             yield _changed_window(path, before, after, verdict)
-        return
-    verdict = decision.verdict(Verdict.WRONG_ROWS if is_layout_same else Verdict.NEEDS_NEW_GENERATION)
-    for describe in (_names, _texts, _typed_names):
-        if describe(old.keys) != describe(new.keys):
-            break
-    yield change(path, what, describe(old.keys), describe(new.keys), verdict, effect_on_state(verdict))
+    elif not is_layout_same or not is_computed_same:
+        verdict = decision.verdict(Verdict.WRONG_ROWS if is_layout_same else Verdict.NEEDS_NEW_GENERATION)
+        describe = next(each for each in (_names, _texts, _typed_names) if each(old.keys) != each(new.keys))
+        yield change(path, what, describe(old.keys), describe(new.keys), verdict, effect_on_state(verdict))
+    elif is_renamed:
+        effect = "the columns are renamed, and computed as before"
+        yield change(path, what, _names(old.keys), _names(new.keys), Verdict.SAFE, effect)
 
 
 def _changed_window(path: str, before: str, after: str, verdict: Verdict) -> Change:
@@ -92,24 +97,16 @@ def _compare_properties(path: str, old: Operator, new: Operator, decision: State
         before, after = old.properties.get(name, ""), new.properties.get(name, "")
         if before == after:
             continue
-        what = f"{name} of {_name(old)}"
-        if name in ("code", "settings"):
-            yield change(f"{path}.{name}", what, before, after, Verdict.UNKNOWN, USER_CODE)
-        elif name == "output":
-            yield change(f"{path}.{name}", what, before, after, Verdict.SAFE_FOR_NEW_ROWS, NEW_OUTPUT)
-        elif name == "output mode":
-            effect = "the sink gets new rows on other terms than the old ones"
-            yield change(f"{path}.{name}", what, before, after, Verdict.SAFE_FOR_NEW_ROWS, effect)
+        path_to, what = f"{path}.{name}", f"{name} of {_name(old)}"
+        if name in PROPERTIES:
+            yield change(path_to, what, before, after, *PROPERTIES[name])
         elif name == "state" and _shared_variables_are_same(old, new):
-            effect = "state variables may be added and removed"
-            yield change(f"{path}.{name}", what, before, after, Verdict.SAFE_FOR_NEW_ROWS, effect)
-        elif name == "condition":
-            verdict = decision.verdict(Verdict.WRONG_ROWS)
-            mixed = "which rows are in the state was decided by the old condition"
-            yield change(f"{path}.{name}", what, before, after, verdict, effect_on_state(verdict, mixed))
+            yield change(path_to, what, before, after, Verdict.SAFE_FOR_NEW_ROWS, NEW_VARIABLES)
         else:
-            verdict = decision.verdict(Verdict.NEEDS_NEW_GENERATION)
-            yield change(f"{path}.{name}", what, before, after, verdict, effect_on_state(verdict))
+            is_condition = name == "condition"
+            verdict = decision.verdict(Verdict.WRONG_ROWS if is_condition else Verdict.NEEDS_NEW_GENERATION)
+            effect = effect_on_state(verdict, OLD_CONDITION) if is_condition else effect_on_state(verdict)
+            yield change(path_to, what, before, after, verdict, effect)
 
 
 def _compare_state_columns(path: str, old: Operator, new: Operator, decision: StateDecision) -> Iterator[Change]:

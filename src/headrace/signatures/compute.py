@@ -28,12 +28,12 @@ def compute_signature(
 ) -> Signature:
     """Return the signature of a query that is not started.
 
-    `result` is the query's frame over empty inputs (`empty_inputs`). `inputs` has the kind and the name of what each
-    input reads. `sinks` are stored as they are.
+    `result` is the query's frame over empty inputs (`empty_inputs`), on classic Spark: Spark Connect hides the plan.
+    `inputs` has the kind and the name of what each input reads. `sinks` are stored as they are.
     """
     spark = result.sparkSession
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    reader = PlanReader(inputs, time_zone)
+    reader = PlanReader(inputs, output_mode, time_zone)
     with _complete_plan_texts(spark):
         output = reader.read(_without_ctes(result))
         stateful = _with_state_columns(reader.stateful, result, output_mode)

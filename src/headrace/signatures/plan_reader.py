@@ -27,7 +27,8 @@ TRANSPARENT = {
 class PlanReader:
     """Walks a plan from its leaves to its root, and collects its operators in the order of the state directories."""
 
-    def __init__(self, inputs: Mapping[str, Mapping[str, str]], time_zone: str) -> None:
+    def __init__(self, inputs: Mapping[str, Mapping[str, str]], output_mode: str, time_zone: str) -> None:
+        self._output_mode = output_mode
         self.leaves = PlanLeaves(inputs)
         self.stateful: list[Operator] = []
         self.watermarks: list[Watermark] = []
@@ -80,6 +81,10 @@ class PlanReader:
             self._add(node, stateful_operators.read_deduplication(node, lambda item: self._column(item, scope)))
         elif kind in stateful_operators.STATE_FUNCTIONS:
             self.stateful.append(stateful_operators.read_state_function(node, lambda item: self._column(item, scope)))
+        elif kind == "GlobalLimit" and self._output_mode == "append" and node.isStreaming():
+            self.stateful.append(stateful_operators.read_limit(node))  # Spark counts the rows in a state store
+        elif kind == "LocalLimit" and node.isStreaming():
+            pass  # part of the GlobalLimit above
         elif kind not in TRANSPARENT:
             return self._other(node, kind, scope)
         return self._with_new_columns(node, kind, scope)

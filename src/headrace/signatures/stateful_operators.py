@@ -54,6 +54,10 @@ def read_join(node: Any, column: ReadColumn) -> Operator:
     return Operator("join", keys=tuple(keys), properties=properties)
 
 
+def read_limit(node: Any) -> Operator:
+    return Operator("limit", properties={"rows": str(node.limitExpr().toString())})
+
+
 def _join_type(node: Any) -> str:
     """Return the type of a join in the words of PySpark, such as "left" or "left anti"."""
     words = re.findall("[A-Z][a-z]*", str(node.joinType().toString()))
@@ -77,11 +81,12 @@ def read_state_function(node: Any, column: ReadColumn) -> Operator:
         }
         return Operator("applyInPandasWithState", keys=tuple(map(column, keys)), properties=properties)
     processor = function.__self__._stateful_processor
-    keys = list(items(node.child().output()))[: node.groupingAttributesLen()]
+    rows = next(items(node.children()))  # the other child is the initial state
+    keys = list(items(rows.output()))[: node.groupingAttributesLen()]
     variables, settings = declared_state(processor)
     properties |= {
         "code": code_fingerprint(type(processor)),
-        "settings": code_fingerprint(settings),
+        "settings": code_fingerprint(settings, module=type(processor).__module__),
         "state": "; ".join(variables),
         "time mode": str(node.timeMode().toString()),
         "interface": str(node.userFacingDataType().toString()),
