@@ -135,6 +135,14 @@ def test_sentence_says_what_changed_and_the_effect(inputs, old, new, sentence):
     assert [change.sentence for change in compare(signature_of(old(inputs)), signature_of(new(inputs)))] == [sentence]
 
 
+def test_window_over_another_time_is_a_change_of_the_keys(inputs):
+    old, new = (signature_of(windows("15 minutes", time=time)(inputs)) for time in ("at", "seen_at"))
+    keys, watermark = compare(old, new)
+    assert keys.old == "window(orders.at, 15 minutes), orders.region"
+    assert keys.new == "window(orders.seen_at, 15 minutes), orders.region"
+    assert (watermark.old, watermark.new) == ("orders.at", "orders.seen_at")
+
+
 # ── Spark's own check ─────────────────────────────────────────────────────────────────────────────────
 
 ACCEPTED, REFUSED = StateCheck.accepted(), StateCheck.refused("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE: other keys")

@@ -105,7 +105,8 @@ def test_more_columns_than_spark_prints(spark, inputs):
     """By default, Spark prints 25 items of a list (4.2.0)."""
     key = "spark.sql.debug.maxToStringFields"
     before = spark.conf.get(key)
-    first, second = (inputs.orders.select(F.coalesce(*[F.lit(n) for n in (*range(40), last)])) for last in (1, 2))
+    many = [F.coalesce(*[F.lit(number) for number in (*range(40), last)]).alias("x") for last in (1, 2)]
+    first, second = (inputs.orders.select(column) for column in many)
     assert signature_of(first).output != signature_of(second).output
     assert spark.conf.get(key) == before
 
@@ -135,6 +136,7 @@ def test_subqueries_and_common_table_expressions(spark, inputs):
         assert german == filtered("DE")
         assert german.filters != filtered("FR").filters
         assert german.filters != filtered("DE", "segment").filters
+        assert [item.input for item in german.sources] == ["orders"]
         assert [item.input for item in german.static_inputs] == ["customers"]
         assert "(orders.amount > cast(10 as double))" in german.filters
     finally:
