@@ -125,8 +125,8 @@ def test_subqueries_and_common_table_expressions(spark, inputs):
     def filtered(country, columns="customer"):
         return signature_of(
             spark.sql(f"""
-                WITH large AS (SELECT * FROM signature_orders WHERE amount > 10)
-                SELECT id FROM large
+                WITH large AS (SELECT customer, amount * 2 AS twice FROM signature_orders WHERE amount > 10)
+                SELECT twice FROM large
                 WHERE customer IN (SELECT {columns} FROM signature_customers WHERE country = '{country}')
             """)
         )
@@ -137,6 +137,7 @@ def test_subqueries_and_common_table_expressions(spark, inputs):
         assert german.filters != filtered("FR").filters
         assert german.filters != filtered("DE", "segment").filters
         assert [item.input for item in german.sources] == ["orders"]
+        assert lineage(german) == {"twice": "(orders.amount * cast(2 as double))"}
         assert [item.input for item in german.static_inputs] == ["customers"]
         assert "(orders.amount > cast(10 as double))" in german.filters
     finally:
