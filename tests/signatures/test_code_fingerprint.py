@@ -247,3 +247,68 @@ def test_class_with_slots_and_subclass_of_a_builtin(load):
     """)
     assert code_fingerprint(module.Point(1)) == code_fingerprint(module.Point(1)) != code_fingerprint(module.Point(2))
     assert code_fingerprint(module.Codes("a")) != code_fingerprint(module.Codes("b"))
+
+
+CLASSES = """
+    import abc, dataclasses, enum, typing
+    import pydantic
+
+    class Colour(enum.Enum):
+        RED = 1
+
+    class Code(enum.StrEnum):
+        NEW = "new"
+
+    class Level(enum.IntEnum):
+        LOW = 1
+
+    class Access(enum.Flag):
+        READ = enum.auto()
+
+    class Point(typing.NamedTuple):
+        x: int = 0
+
+    @dataclasses.dataclass(frozen=True)
+    class Rate:
+        value: float = 0.5
+        names: list = dataclasses.field(default_factory=list)
+
+    class Shape(abc.ABC, typing.Generic[typing.TypeVar("T")]):
+        @abc.abstractmethod
+        def area(self): return 1
+
+    class Model(pydantic.BaseModel):
+        size: int = 3
+        def double(self): return self.size * 2
+
+    class Odd:
+        def __getattr__(self, name): raise RuntimeError(name)
+
+    NAMES = Colour.RED, Code.NEW, Level.LOW, Access.READ, Point(2), Rate(0.7), Model(size=4)
+
+    def use(value):
+        return NAMES, Shape, Odd
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("RED = 1", "RED = 2"),
+        ('NEW = "new"', 'NEW = "n"'),
+        ("LOW = 1", "LOW = 2"),
+        ("x: int = 0", "x: int = 1"),
+        ("Point(2)", "Point(3)"),
+        ("value: float = 0.5", "value: float = 0.6"),
+        ("Rate(0.7)", "Rate(0.8)"),
+        ("return 1", "return 2"),
+        ("self.size * 2", "self.size * 3"),
+        ("Model(size=4)", "Model(size=5)"),
+        ("RuntimeError(name)", "ValueError(name)"),
+    ],
+)
+def test_classes_of_all_kinds(load, old, new):
+    assert CLASSES.count(old) == 1
+    original = code_fingerprint(load(CLASSES).use)
+    assert code_fingerprint(load(CLASSES).use) == original
+    assert code_fingerprint(load(CLASSES.replace(old, new)).use) != original

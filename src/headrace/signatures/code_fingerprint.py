@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import inspect
 import types
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,6 +28,7 @@ IGNORED_ATTRIBUTES = {
     *("__dict__", "__doc__", "__firstlineno__", "__module__", "__orig_bases__", "__parameters__", "__qualname__"),
     *("__slotnames__", "__static_attributes__", "__weakref__", "_abc_impl"),
 }
+IGNORED_PREFIX = "__pydantic_"  # made from the class; they contain addresses (2.14)
 # Library objects whose repr is their whole value. Of others, only the type counts.
 VALUE_MODULES = {"datetime", "decimal", "fractions", "pathlib", "uuid", "zoneinfo", "pyspark.sql.types"}
 
@@ -97,7 +99,8 @@ class _Fingerprint:
             return f"property({self.text(value.fget)},{self.text(value.fset)})"
         if isinstance(value, functools.cached_property):
             return f"cached({self.text(value.func)})"
-        if isinstance(wrapped := getattr(value, "__wrapped__", None), types.FunctionType):  # functools.cache
+        # The attribute of functools.cache. A plain getattr could run the code of a user's __getattr__.
+        if isinstance(wrapped := inspect.getattr_static(value, "__wrapped__", None), types.FunctionType):
             return f"wrapper({self.text(wrapped)})"
         if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType)):
             return f"builtin {value.__qualname__}"
@@ -119,8 +122,8 @@ class _Fingerprint:
             items = [self.text(item) for item in value]
         elif isinstance(value, dict):
             items = [f"{self.text(key)}:{self.text(item)}" for key, item in value.items()]
-        elif isinstance(value, (int, float, str, bytes)):
-            items = [repr(kind.__mro__[-2](value))]
+        elif base := next((base for base in (int, float, str, bytes) if isinstance(value, base)), None):
+            items = [base.__repr__(value)]
         slots = [name for base in kind.__mro__ for name in _slots(base) if hasattr(value, name)]
         state = {**{name: getattr(value, name) for name in slots}, **getattr(value, "__dict__", {})}
         return f"object({self.text(kind)},{self.text(state)},{sorted(items)})"
@@ -130,7 +133,7 @@ class _Fingerprint:
         attributes = [
             (name, self.text(attribute))
             for name, attribute in sorted(vars(value).items())
-            if name not in IGNORED_ATTRIBUTES
+            if name not in IGNORED_ATTRIBUTES and not name.startswith(IGNORED_PREFIX)
         ]
         return f"class({bases},{attributes})"
 
