@@ -14,6 +14,7 @@ from headrace.signatures import state_check
 from headrace.signatures.changes import Verdict
 from headrace.signatures.compare import compare
 from headrace.signatures.state_check import StateCheck, check_state
+from query_changes import count_rows
 from signature_queries import (
     CUSTOMER,
     ORDER,
@@ -27,13 +28,14 @@ from signature_queries import (
     windows,
 )
 
-MODES = {"sums": "update"}
+MODES = {"sums": "update", "counts": "update"}
 QUERIES = {
     "plain": lambda inputs: inputs.timed,
     "ids": deduplicate_within_watermark("id"),
     "sums": aggregate("sum(amount)"),
     "windows": windows("15 minutes"),
     "join": join(),
+    "counts": count_rows(),
 }
 # The query of the checkpoint, the changed query, and whether Spark refuses it.
 CHANGES = {
@@ -51,6 +53,8 @@ CHANGES = {
     "window slide added": ("windows", windows("15 minutes", "5 minutes"), True),
     "unchanged join": ("join", QUERIES["join"], False),
     "inner join to left join": ("join", join(how="left"), True),
+    "unchanged state function": ("counts", QUERIES["counts"], False),
+    "state function's state": ("counts", count_rows(state_type="count STRING"), True),
 }
 
 
