@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JError
 
-from headrace.signatures import incremental_plan
+from headrace.signatures import incremental_plan, stateful_operators
 from headrace.signatures.compare import compare
+from headrace.signatures.signature import Operator
+from query_changes import count_rows
 from reference_signatures import reference_queries, reference_signature
 from signature_queries import aggregate, empty_inputs, signature_of
 
@@ -219,6 +221,16 @@ def test_other_internals_of_spark_only_cost_the_state_columns(spark, tmp_path, m
     assert unknown == replace(known, stateful=(replace(known.stateful[0], state_columns=()),))
     assert compare(known, unknown) == ()
     assert [change.path for change in compare(known, signature_of(after))] == ["stateful[0].aggregates", "output"]
+
+
+def test_state_function_of_another_spark_is_known_by_its_kind(spark, tmp_path, monkeypatch):
+    def fail(expression):
+        raise Py4JError("Method command([]) does not exist")
+
+    frame = count_rows()(empty_inputs(spark, tmp_path))
+    assert signature_of(frame, mode="update").stateful[0].properties.keys() > {"code", "state", "timeout"}
+    monkeypatch.setattr(stateful_operators, "load_function", fail)
+    assert signature_of(frame, mode="update").stateful == (Operator("applyInPandasWithState"),)
 
 
 def test_rewritten_module_differs_in_all_that_must_have_no_effect():

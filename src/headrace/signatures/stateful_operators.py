@@ -12,7 +12,10 @@ from headrace.signatures.python_functions import declared_state, load_function
 from headrace.signatures.signature import Column, Operator
 
 ReadColumn = Callable[[Any], Column]
-STATE_FUNCTIONS = ("FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark")
+STATE_FUNCTIONS = {
+    "FlatMapGroupsInPandasWithState": "applyInPandasWithState",
+    "TransformWithStateInPySpark": "transformWithState",
+}
 
 
 def read_deduplication(node: Any, column: ReadColumn) -> Operator:
@@ -65,30 +68,41 @@ def _join_type(node: Any) -> str:
 
 
 def read_state_function(node: Any, column: ReadColumn) -> Operator:
-    """Return applyInPandasWithState or transformWithState, with the hash of the user's code."""
-    name = node.nodeName()
-    function = load_function(node.functionExpr())
-    properties = {
-        "output": ", ".join(f"{item.name()} {type_name(item)}" for item in items(node.outputAttrs())),
-        "output mode": str(node.outputMode().toString()),
-    }
-    if name == "FlatMapGroupsInPandasWithState":
-        keys = list(items(node.groupingAttributes()))
+    """Return applyInPandasWithState or transformWithState, with the hash of the user's code.
+
+    Return only its kind if Spark's internals differ from those of 4.2.
+    """
+    from py4j.protocol import Py4JError
+
+    kind = STATE_FUNCTIONS[node.nodeName()]
+    try:
+        read = _read_processor if kind == "transformWithState" else _read_function_with_state
+        keys, properties = read(node)
         properties |= {
-            "code": code_fingerprint(function),
-            "state": str(node.stateType().catalogString()),
-            "timeout": str(node.timeout().toString()),
+            "output": ", ".join(f"{item.name()} {type_name(item)}" for item in items(node.outputAttrs())),
+            "output mode": str(node.outputMode().toString()),
         }
-        return Operator("applyInPandasWithState", keys=tuple(map(column, keys)), properties=properties)
-    processor = function.__self__._stateful_processor
-    rows = next(items(node.children()))  # the other child is the initial state
-    keys = list(items(rows.output()))[: node.groupingAttributesLen()]
+    except (AttributeError, TypeError, Py4JError):
+        return Operator(kind)
+    return Operator(kind, keys=tuple(map(column, keys)), properties=properties)
+
+
+def _read_function_with_state(node: Any) -> tuple[list[Any], dict[str, str]]:
+    return list(items(node.groupingAttributes())), {
+        "code": code_fingerprint(load_function(node.functionExpr())),
+        "state": str(node.stateType().catalogString()),
+        "timeout": str(node.timeout().toString()),
+    }
+
+
+def _read_processor(node: Any) -> tuple[list[Any], dict[str, str]]:
+    processor = load_function(node.functionExpr()).__self__._stateful_processor
     variables, settings = declared_state(processor)
-    properties |= {
+    rows = next(items(node.children()))  # the other child is the initial state
+    return list(items(rows.output()))[: node.groupingAttributesLen()], {
         "code": code_fingerprint(type(processor)),
         "settings": code_fingerprint(settings, module=type(processor).__module__),
         "state": "; ".join(variables),
         "time mode": str(node.timeMode().toString()),
         "interface": str(node.userFacingDataType().toString()),
     }
-    return Operator("transformWithState", keys=tuple(map(column, keys)), properties=properties)
