@@ -22,6 +22,9 @@ class StepRecord:
     release: str = ""
     started_at: str = ""
     tables: dict[str, str] = field(default_factory=dict)  # the ids of the tables that the step writes, by name
+    paths: dict[str, str] = field(default_factory=dict)  # of the file sources that the step streams, by input
+    signature: dict[str, Any] = field(default_factory=dict)  # what its query computes; empty if unknown
+    changes: list[dict[str, str]] = field(default_factory=list)  # with which it was started: time, release, sentence
 
 
 def read_record(files: CheckpointFiles, generation: int) -> StepRecord | None:

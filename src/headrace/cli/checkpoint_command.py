@@ -85,7 +85,7 @@ def verify_checkpoints(pipeline: str, environment: str, values: dict[str, str], 
     bundle = _load(bundle_dir, environment, values)
     steps = pipeline_steps(bundle, pipeline)
     with session.bundle_session(bundle, name=f"verify {pipeline}") as spark:
-        problems = StartGuard(spark, bundle, pipeline, steps).check()
+        problems = StartGuard(spark, bundle, pipeline, steps).check_pairs()
     if problems:
         raise GuardError.of(problems)
     click.echo(f"ok: {len(steps)} steps")

@@ -25,7 +25,9 @@ from headrace.io.sinks.quarantine import quarantine_schema
 from headrace.io.sources.open_input import open_input, table_exists
 from headrace.io.watermarks import observe_event_times, unbounded_state, without_watermark
 from headrace.runtime.session_settings import session_settings
+from headrace.runtime.step_signature import step_signature
 from headrace.runtime.unsupported_queries import has_timers, require_supported, transform_error
+from headrace.signatures.signature import Signature
 from headrace.spark.columns import require_columns
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class PreparedStep:
     pending_tables: frozenset[str] = frozenset()  # inputs that this run will create; then the query is opened
     warnings: tuple[str, ...] = ()
     writer: DataStreamWriter | None = None  # None if tables were pending when the step was prepared
+    stream: DataFrame | None = None  # the rows given to the writer
+    signature: Signature | None = None  # None if it could not be computed
 
 
 def open_query(
@@ -107,6 +111,7 @@ def prepare(
     query = open_query(spark, step, environment, on_counts=on_counts, pending=pending, locations=locations)
     rows = _validate(query, step, environment, locations)
     pending_tables = frozenset(str(read.table) for read in step.reads.values() if read.table in pending)
+    signature = step_signature(spark, step, environment, query.inputs, partial(_transformed_rows, step))
     return PreparedStep(
         step,
         rows.schema,
@@ -116,6 +121,8 @@ def prepare(
         pending_tables,
         tuple(unbounded_state(query.result, step)),
         None if pending_tables else query.writer,
+        query.result,
+        signature,
     )
 
 
@@ -231,6 +238,13 @@ def _batch_transform(step: Step, environment: Environment) -> Callable[[DataFram
         return without_watermark(_call_transform(step, inputs))
 
     return transform
+
+
+def _transformed_rows(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows that the step writes for inputs without verdicts. A row-wise transform gets the stream too."""
+    if step.transform is None:
+        return next(frame for frame in inputs.values() if frame.isStreaming)
+    return _call_transform(step, inputs)
 
 
 def _call_transform(step: Step, inputs: Mapping[str, DataFrame]) -> DataFrame:

@@ -101,7 +101,7 @@ def run(
         located = [(bundle.locations_of(pipeline), step) for step in steps]
         prepared = _check(spark, environment, located, guard, on_counts=recorder.on_counts)
         for ready in prepared:
-            for warning in ready.warnings:
+            for warning in [*ready.warnings, *guard.notes(ready.step.name)]:
                 recorder.record("warning", ready.step.name, warning)
         directories = {name: checkpoint.spark_directory for name, checkpoint in guard.checkpoints.items()}
         supervisor = QuerySupervisor(spark, environment, bundle.directory, pipeline, directories, recorder, stop)
@@ -112,7 +112,9 @@ def check_pipelines(spark: SparkSession, bundle: Bundle) -> list[str]:
     """Check everything that a run of each pipeline would check, but write nothing. Return the warnings."""
     guards = [StartGuard(spark, bundle, name, order.pipeline_steps(bundle, name)) for name in bundle.pipelines]
     prepared = _check(spark, bundle.environment, order.all_steps(bundle), *guards)
-    return [f"step {step.step.name!r}: {warning}" for step in prepared for warning in step.warnings]
+    warnings = [(step.step.name, warning) for step in prepared for warning in step.warnings]
+    warnings += [(name, note) for guard in guards for name in guard.checkpoints for note in guard.notes(name)]
+    return [f"step {name!r}: {warning}" for name, warning in warnings]
 
 
 def _check(
@@ -123,12 +125,13 @@ def _check(
     on_counts: Callable[[str], OnCounts] = ignore_counts,
 ) -> list[PreparedStep]:
     """Prepare the steps. Raise the problems of all of them and of the guards together."""
-    problems = [problem for guard in guards for problem in guard.check()]
+    problems = [problem for guard in guards for problem in guard.check_pairs()]
     prepared: list[PreparedStep] = []
     try:
         prepared = prepare_all(spark, steps, environment, on_counts=on_counts)
     except ConfigurationError as error:
         raise ConfigurationError.of([*problems, *error.problems]) from error
+    problems += [problem for guard in guards for problem in guard.check_changes(prepared)]
     if problems:
         raise GuardError.of(problems)
     return prepared

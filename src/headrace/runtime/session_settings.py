@@ -6,11 +6,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from headrace.config.models import Setting
+from headrace.config.models import Setting, Step
 from headrace.errors import ConfigurationError, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def frozen_settings(spark: SparkSession, step: Step, restored: Mapping[str, str]) -> list[str]:
+    """Return messages about settings that have no effect, because Spark restores other values from the checkpoint."""
+    messages = []
+    for key, value in sorted(restored.items()):
+        current = step.settings.get(key, spark.conf.get(key, None))
+        if current is not None and _as_text(current) != value:
+            effect = f"{_as_text(current)} has no effect before the step is reset"
+            messages.append(f"{key} stays {value}, as in the checkpoint; {effect}")
+    return messages
+
+
+def _as_text(value: Setting) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @contextmanager

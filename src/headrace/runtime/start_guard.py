@@ -1,7 +1,7 @@
-"""Guard the start of a run: the checkpoint of each step and its tables must belong together.
+"""Guard the start of a run: checkpoints must belong to the tables of their steps, and fit what the steps compute now.
 
-Nothing is written before all steps have passed. Then the guard records which tables belong to which checkpoint, for the
-next start: in `signature.json` and in the properties of the tables.
+Nothing is written before all steps have passed. Then the guard records for the next start what each step computes, and
+which tables belong to its checkpoint: in `signature.json` and in the properties of the tables.
 """
 
 from __future__ import annotations
@@ -21,9 +21,16 @@ from headrace.config.models import Bundle, Step
 from headrace.errors import HeadraceError, Problem
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import set_writers, table_state, truncate
+from headrace.runtime.change_guard import StepChanges, change_problems, file_paths, find_changes
+from headrace.runtime.session_settings import frozen_settings
+from headrace.signatures.signature import Signature
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from headrace.runtime.prepare import PreparedStep
+
+MAX_CHANGES = 100  # the newest, in a step's record
 
 
 @dataclass(frozen=True)
@@ -53,9 +60,12 @@ class StartGuard:
         self._spark, self._bundle, self._pipeline, self._release = spark, bundle, pipeline, release
         self._steps = {step.name: step for step in steps}
         self.checkpoints = {name: open_checkpoint(bundle, pipeline, name, spark) for name in self._steps}
+        self._signatures: dict[str, Signature | None] = {}
+        self._changes: dict[str, StepChanges] = {}
+        self._frozen: dict[str, list[str]] = {}
 
-    def check(self) -> list[Problem]:
-        """Return why steps must not be started."""
+    def check_pairs(self) -> list[Problem]:
+        """Return the problems of steps whose checkpoint and tables do not belong together."""
         problems: list[Problem] = []
         for name in self._steps:
             try:
@@ -64,13 +74,51 @@ class StartGuard:
                 problems += error.problems
         return problems
 
+    def check_changes(self, prepared: Iterable[PreparedStep]) -> list[Problem]:
+        """Return the problems of steps that compute something else than their checkpoints were written for."""
+        problems: list[Problem] = []
+        for ready in prepared:
+            step = ready.step
+            if self._steps.get(step.name) is not step:  # of another pipeline
+                continue
+            self._signatures[step.name] = ready.signature
+            checkpoint = self.checkpoints[step.name]
+            number = checkpoint.writer.generation
+            content = read_checkpoint(checkpoint.files, f"{number}/spark")
+            if content.is_new or content.damaged or ready.stream is None:
+                continue
+            record = read_record(checkpoint.files, number) or StepRecord()
+            environment = self._bundle.environment
+            found = find_changes(step, environment, record, ready.signature, ready.stream, checkpoint.spark_directory)
+            self._changes[step.name] = found
+            self._frozen[step.name] = frozen_settings(self._spark, step, content.settings)
+            problems += change_problems(self._pipeline, step, found, record, self._bundle.locations_of(self._pipeline))
+        return problems
+
+    def notes(self, name: str) -> list[str]:
+        """Return what a user should know of a step that starts: changes for new rows, settings without effect."""
+        found = self._changes.get(name)
+        return [*(found.notes if found else []), *self._frozen.get(name, [])]
+
     def record_start(self, name: str) -> None:
         """Complete a reset, and record that a step starts and that the tables that exist now belong to it."""
         checkpoint = self.checkpoints[name]
         self._truncate_tables(checkpoint)
         writer = checkpoint.writer
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
-        record = StepRecord(writer.bundle, writer.pipeline, writer.step, self._release, started_at)
+        old, signature = read_record(checkpoint.files, writer.generation), self._signatures.get(name)
+        found = self._changes.get(name, StepChanges())
+        changes = [{"at": started_at, "release": self._release, "change": note} for note in found.notes]
+        record = StepRecord(
+            writer.bundle,
+            writer.pipeline,
+            writer.step,
+            self._release,
+            started_at,
+            paths=file_paths(self._steps[name], self._bundle.environment),
+            signature=signature.to_json() if signature else old.signature if old else {},
+            changes=[*(old.changes if old else []), *changes][-MAX_CHANGES:],
+        )
         write_record(checkpoint.files, writer.generation, record)
         self.record_tables(name)
 

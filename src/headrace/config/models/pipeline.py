@@ -54,6 +54,7 @@ class Step(Model):
     writes: TupleOf[Sink]
     output: Literal["append", "update", "complete"] = "append"
     settings: dict[str, Setting] = {}
+    accept: TupleOf[str] = ()
     on_failure: Literal["stop", "continue"] = "stop"
 
     @property

@@ -1,0 +1,125 @@
+"""Find what has changed in a step since its checkpoint was written, and the problems that such changes cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.checkpoints.step_record import StepRecord
+from headrace.config.locations import KeyLocations
+from headrace.config.models import Environment, FileSource, Step
+from headrace.errors import Problem
+from headrace.signatures.changes import Change, Verdict, change
+from headrace.signatures.compare import compare
+from headrace.signatures.signature import Signature
+from headrace.signatures.state_check import StateCheck, check_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NOT_COMPARED = "its query was not compared with the one that wrote its checkpoint"
+KEYS = {"static_inputs": "reads", "watermarks": "reads", "sources": "reads", "sinks": "writes", "output_mode": "output"}
+
+
+@dataclass(frozen=True)
+class StepChanges:
+    """The changes of a step since its checkpoint was written."""
+
+    changes: tuple[Change, ...] = ()
+    note: str = ""  # why the changes are not known, or only in part
+    is_accepted: bool = False  # the step's `accept` names the old query
+
+    @property
+    def refused(self) -> tuple[Change, ...]:
+        """The changes with which the step must not start."""
+        return () if self.is_accepted else tuple(each for each in self.changes if each.verdict >= Verdict.UNKNOWN)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of a step that starts."""
+        started = [each for each in self.changes if each not in self.refused and each.verdict > Verdict.SAFE]
+        prefix = "accepted: " if self.is_accepted else ""
+        return [*([self.note] if self.note else []), *(prefix + each.sentence for each in started)]
+
+
+def find_changes(
+    step: Step, environment: Environment, record: StepRecord, new: Signature | None, stream: DataFrame, checkpoint: str
+) -> StepChanges:
+    """Return what has changed in a step since its checkpoint was written.
+
+    `record` is that of the checkpoint, `new` the signature of the step now, and `stream` the frame of its query, which
+    Spark compares with the state if the signature has changed.
+    """
+    moved = tuple(_moved_sources(step, environment, record))
+    old = _old_signature(record)
+    if old is None or new is None:
+        state = check_state(stream, step.output, checkpoint)
+        return StepChanges((*moved, *_refusal(state)), NOT_COMPARED)
+    if old == new:
+        return StepChanges(moved, is_accepted=False)
+    state = check_state(stream, step.output, checkpoint)
+    changes = (*moved, *compare(old, new, state_check=state))
+    note = "" if state.is_accepted or state.is_refused else f"Spark has not compared its state: {state.reason}"
+    has_state = bool(old.stateful or new.stateful)
+    return StepChanges(changes, note if has_state else "", is_accepted=old.digest in step.accept)
+
+
+def change_problems(
+    pipeline: str, step: Step, found: StepChanges, record: StepRecord, keys: KeyLocations
+) -> list[Problem]:
+    """Return the problems of a step that must not start because of its changes."""
+    old = _old_signature(record)
+    start_over = f"headrace reset {pipeline} --step {step.name}"
+    problems = []
+    for each in found.refused:
+        where = keys.where("steps", step.name, *_key_path(step, each))
+        message = f"step {step.name!r} has changed since its checkpoint was written: {each.sentence}"
+        if each.verdict is Verdict.UNKNOWN:
+            accept = f"if the new code suits the old state, accept: [{old.digest}] in the step; " if old else ""
+            fix = f"{accept}otherwise undo the change, or start over: {start_over}"
+        else:
+            fix = f"undo the change, or start over: {start_over}"
+            fix += f"; to start all the same, accept: [{old.digest}] in the step" if old else ""
+        problems.append(Problem(where, message, fix))
+    return problems
+
+
+def file_paths(step: Step, environment: Environment) -> dict[str, str]:
+    """Return the paths of the file sources that a step streams, by input; without those read by file name only."""
+    paths = {}
+    for name, read in step.reads.items():
+        source = environment.sources.get(str(read.source)) if read.source and not read.static else None
+        options = {**(source.options if source else {}), **read.options}
+        by_name = any(key.lower() == "filenameonly" and str(value).lower() == "true" for key, value in options.items())
+        if isinstance(source, FileSource) and not by_name:
+            paths[name] = source.path
+    return paths
+
+
+def _moved_sources(step: Step, environment: Environment, record: StepRecord) -> Iterator[Change]:
+    """Yield the inputs whose files are at another path: Spark would read files with known names again."""
+    for name, path in file_paths(step, environment).items():
+        old = record.paths.get(name, path)
+        if old != path:
+            effect = "the checkpoint lists the files of the old path, and all files of the new one would be read"
+            yield change(f"sources.{name}", f"path of input {name}", old, path, Verdict.NEEDS_NEW_GENERATION, effect)
+
+
+def _old_signature(record: StepRecord) -> Signature | None:
+    try:
+        return Signature.from_json(record.signature) if record.signature else None
+    except ValueError:
+        return None
+
+
+def _refusal(state: StateCheck) -> Iterator[Change]:
+    if state.is_refused:
+        sentence = f"Spark refuses the checkpoint: {state.reason}"
+        yield Change("checkpoint", "", "", Verdict.NEEDS_NEW_GENERATION, sentence)
+
+
+def _key_path(step: Step, each: Change) -> tuple[str, ...]:
+    """Return the key of a step under which a change was made, as far as its path in the signature shows it."""
+    part = each.path.partition("[")[0].partition(".")[0]
+    return (KEYS.get(part, "with" if step.with_ else "transform" if step.transform else "reads"),)

@@ -1,0 +1,168 @@
+"""Changed steps: what a restart on an old checkpoint accepts, notes or refuses, and what resolves a refusal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.sql import functions as F
+
+from headrace.errors import GuardError
+from headrace.runtime import reset
+from headrace.runtime.events import read_events
+
+LAND = """
+    land: {layer: bronze, reads: {rows: {source: rows, schema: "id INT, n INT, at TIMESTAMP"}}, writes: {table: landed}}
+    """
+STEP = """
+    step:
+      layer: silver
+      reads: {{rows: {{table: landed, watermark: {{column: at, delay: 1 minute}}}}}}
+      transform: {transform}
+      with: {settings}
+      writes: {{table: result{sink}}}
+      {more}
+    """
+COUNT = "{{time: at, window: {window}, aggregates: {{rows: {{count: '*'}}}}}}"
+
+
+def add(rows, /, *, amount: int):
+    return rows.withColumn("n", F.col("n") + amount)
+
+
+def last_of_each(rows, /, *, add_to: int):
+    """Keep a state of its own."""
+
+    def last(key, frames, state):
+        import pandas
+
+        total = sum(int(frame.n.sum()) for frame in frames) + (state.get[0] if state.exists else 0)
+        state.update((total,))
+        yield pandas.DataFrame({"id": [key[0]], "n": [total + add_to]})
+
+    return rows.groupBy("id").applyInPandasWithState(last, "id INT, n LONG", "n LONG", "append", "NoTimeout")
+
+
+def step(settings="{keys: [id]}", transform="headrace.transforms.bronze:deduplicate", sink="", more=""):
+    return LAND + STEP.format(transform=transform, settings=settings, sink=sink, more=more)
+
+
+def count(window):
+    return step(COUNT.format(window=window), "headrace.transforms.gold:aggregate_windows")
+
+
+def added(amount, sink=""):
+    return step(f"{{amount: {amount}}}", f"{__name__}:add", sink)
+
+
+@pytest.fixture
+def rows(flow):
+    flow.source("rows")
+    return flow
+
+
+def run_twice(flow, before, after):
+    """Run a step, change it, and run it again with new rows. Return the notes of the second run."""
+    run_once(flow, before)
+    flow.steps(after)
+    flow.feed("rows", {"id": 2, "n": 2, "at": "2026-01-01T12:30:00Z"})
+    return notes(flow)
+
+
+def run_once(flow, steps):
+    flow.steps(steps)
+    flow.feed("rows", {"id": 1, "n": 1, "at": "2026-01-01T12:00:00Z"})
+    flow.run()
+
+
+def record_of(flow):
+    return flow.directory / "checkpoints" / "flow" / "step" / "1" / "signature.json"
+
+
+def notes(flow):
+    flow.run()
+    events = list(read_events(flow.bundle().directory, "flow"))
+    last = max(event.run for event in events)
+    return [event.message for event in events if event.run == last and event.what == "warning"]
+
+
+def digest_of(message):
+    return message.partition("accept: [")[2].partition("]")[0]
+
+
+def test_unchanged_step_starts_without_a_note(rows):
+    assert run_twice(rows, step(), step()) == []
+    record = json.loads(record_of(rows).read_text())
+    assert record["signature"]["sources"] == [{"input": "rows", "kind": "table", "name": "table landed"}]
+    assert record["changes"] == []
+
+
+def test_changed_window_is_refused_until_the_step_starts_over(rows, golden):
+    with pytest.raises(GuardError) as error:
+        run_twice(rows, count("15 minutes"), count("5 minutes"))
+    message = str(error.value)
+    golden("change_guard/window", message.replace(digest_of(message), "DIGEST"))
+    bundle = rows.bundle()
+    planned = reset.plan_reset(rows.spark, bundle, "flow", ["step"], downstream=False, table=None)
+    reset.apply_reset(rows.spark, bundle, planned)
+    rows.run()
+    lengths = {row["window_end"] - row["window_start"] for row in rows.read("result")}
+    assert {length.total_seconds() for length in lengths} == {300}
+
+
+def test_accepted_change_starts_and_is_recorded(rows):
+    with pytest.raises(GuardError, match="id → n") as error:
+        run_twice(rows, step(), step("{keys: [n]}"))
+    rows.steps(step("{keys: [n]}", more=f"accept: [{digest_of(str(error.value))}]"))
+    (note,) = notes(rows)
+    assert note.startswith("accepted: ")
+    assert [change["change"] for change in json.loads(record_of(rows).read_text())["changes"]] == [note]
+    assert notes(rows) == [], "the new query is the recorded one now"
+
+
+def test_changed_formula_is_noted(rows):
+    (note,) = run_twice(rows, added(1), added(10))
+    assert "(rows.n + 1) → (rows.n + 10)" in note
+    assert sorted(row["n"] for row in rows.read("result")) == [2, 12]
+
+
+def test_changed_state_function_has_to_be_accepted(rows):
+    before, after = (step(f"{{add_to: {amount}}}", f"{__name__}:last_of_each") for amount in (1, 2))
+    with pytest.raises(GuardError, match=r"if the new code suits the old state, accept: \["):
+        run_twice(rows, before, after)
+
+
+def test_changed_sink_is_refused(rows):
+    with pytest.raises(GuardError, match="mode of table result append → upsert"):
+        run_twice(rows, added(1), added(1, ", mode: upsert, keys: [id], sequence: n"))
+
+
+def test_source_at_another_path_is_refused(rows):
+    run_once(rows, LAND)
+    moved = rows.directory / "data" / "moved"
+    rows.other_source("rows", kind="files", format="json", path=str(moved))
+    (rows.directory / "data" / "rows").rename(moved)
+    with pytest.raises(GuardError, match="path of input rows .*/data/rows → .*/data/moved"):
+        rows.run()
+
+
+def test_checkpoint_of_an_older_version_is_not_compared(rows):
+    run_once(rows, step())
+    record_of(rows).unlink()
+    assert notes(rows) == ["its query was not compared with the one that wrote its checkpoint"]
+    assert notes(rows) == []
+
+
+def test_state_that_spark_refuses_is_refused_without_a_signature(rows):
+    run_once(rows, step())
+    record_of(rows).unlink()
+    rows.steps(step("{keys: [id, n]}"))
+    with pytest.raises(GuardError, match="Spark refuses the checkpoint: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"):
+        rows.run()
+
+
+def test_setting_that_the_checkpoint_has_frozen_is_noted(rows):
+    found = run_twice(rows, step(), step(more="settings: {spark.sql.shuffle.partitions: 7}"))
+    assert found == [
+        "spark.sql.shuffle.partitions stays 2, as in the checkpoint; 7 has no effect before the step is reset"
+    ]
