@@ -142,7 +142,7 @@ def test_source_at_another_path_is_refused(rows):
     moved = rows.directory / "data" / "moved"
     rows.other_source("rows", kind="files", format="json", path=str(moved))
     (rows.directory / "data" / "rows").rename(moved)
-    with pytest.raises(GuardError, match="path of input rows .*/data/rows → .*/data/moved"):
+    with pytest.raises(GuardError, match=r"path of input rows .*/data/rows → .*/data/moved"):
         rows.run()
 
 

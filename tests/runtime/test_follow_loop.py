@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from deltalake import DeltaTable
@@ -16,6 +17,7 @@ from headrace.runtime.supervisor import QuerySupervisor
 
 OWN, ALSO_OWN, OTHER = Read(table="own"), Read(table="also_own"), Read(table="of_another_pipeline")
 STATIC = Read(table="also_own", static=True)
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 LAND_AND_COPY = """
 land: {layer: bronze, reads: {lines: {source: lines}}, writes: {table: landed}}
 copy: {layer: silver, reads: {lines: {table: landed}}, writes: {table: copied}}
@@ -169,6 +171,13 @@ def test_step_leaves_the_loop_when_each_start_would_load_its_large_state(flow, m
     loaded = set(scratch.glob("spark-*/StateStoreId*")) - before
     assert len(loaded) <= 2  # those of the first run, before the rounds: one for each partition
     assert sorted(row["id"] for row in flow.read("copied")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("restored", "expected"), [({}, False), ({follow_loop.STATE_STORE: "HDFSBacked"}, True)])
+def test_state_store_of_the_checkpoint_decides_whether_all_state_is_loaded(restored, expected):
+    step = Step(name="s", layer="gold", reads={}, writes=(), settings={follow_loop.STATE_STORE: ROCKSDB})
+    supervisor = SimpleNamespace(restored_settings={"s": restored})
+    assert follow_loop.loads_all_state(supervisor, step) is expected
 
 
 def test_step_with_timers_runs_continuously(flow):

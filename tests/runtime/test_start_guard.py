@@ -124,7 +124,7 @@ def use_table_of_another_bundle(flow, first):
     set_writer(flow, "copied", bundle="other")
 
 
-def replace_table_by_one_of_nobody(flow, first):
+def replace_table_by_unknown_one(flow, first):
     path = flow.directory / "tables" / "landed"
     shutil.rmtree(path)
     flow.spark.sql(f"CREATE TABLE delta.`{path}` USING delta AS SELECT 7 AS n")
@@ -143,7 +143,8 @@ def set_writer(flow, table, **changes):
     flow.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('headrace.writers' = '{json.dumps(writers)}')")
 
 
-CHANGES = {  # with the number of the command to apply, and the rows afterwards
+# With the number of the command to apply, and the rows afterwards. A step that adopts a table reads everything again.
+CHANGES = {
     "remove_checkpoint": (remove_checkpoint, 0, [1, 2, 3, 4]),
     "remove_table": (remove_table, 0, [1, 2, 3, 4]),
     "rename_step": (rename_step, 0, [1, 2, 3, 4]),
@@ -152,12 +153,8 @@ CHANGES = {  # with the number of the command to apply, and the rows afterwards
     "remove_offsets_and_commits": (remove_offsets_and_commits, 0, [1, 2, 3, 4]),
     "restore_table": (restore_table, 0, [1, 2, 3, 4]),
     "replace_table_by_clone": (replace_table_by_clone, 0, [1, 2, 3, 4]),
-    "use_table_of_another_bundle": (
-        use_table_of_another_bundle,
-        0,
-        [1, 1, 2, 2, 3, 3, 4],
-    ),  # adopted: the step reads everything again
-    "replace_table_by_one_of_nobody": (replace_table_by_one_of_nobody, 1, [1, 2, 3, 4]),
+    "use_table_of_another_bundle": (use_table_of_another_bundle, 0, [1, 1, 2, 2, 3, 3, 4]),
+    "replace_table_by_unknown_one": (replace_table_by_unknown_one, 1, [1, 2, 3, 4]),
     "truncate_files": (truncate_files, 0, [1, 2, 3, 4]),
 }
 
@@ -200,7 +197,7 @@ def test_pair_that_an_older_version_wrote_is_accepted(ran):
     assert len(ran.run().rows("copied")) == 4
 
 
-def test_empty_table_that_was_created_by_hand_can_be_written(flow):
+def test_empty_table_that_was_created_manually_can_be_written(flow):
     path = flow.directory / "tables" / "landed"
     flow.spark.sql(f"CREATE TABLE delta.`{path}` (n INT COMMENT 'number') USING delta")
     flow.source("rows")

@@ -33,7 +33,7 @@ from headrace.runtime.supervisor import QuerySupervisor
 from headrace.runtime.triggers import CONTINUOUS_BATCHES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 InputFingerprint = list[int | None]  # one number for each input; None if only a query can detect new data
 IDLE_PAUSE_S = 0.5  # the longest pause, and the pause after a round whose queries found no rows
@@ -102,9 +102,13 @@ def pause_seconds(*, listing_seconds: float) -> float:
     return min(IDLE_PAUSE_S, max(MIN_PAUSE_S, PAUSE_FACTOR * listing_seconds))
 
 
-def loads_all_state(step: Step, spark: SparkSession) -> bool:
-    """Return whether a start of the step loads its whole state into memory."""
-    store = step.settings.get(STATE_STORE) or spark.conf.get(STATE_STORE)
+def loads_all_state(supervisor: QuerySupervisor, step: Step) -> bool:
+    """Return whether a start of the step loads its whole state into memory.
+
+    The checkpoint decides which state store it uses; only a new checkpoint uses that of the settings.
+    """
+    restored = supervisor.restored_settings.get(step.name, {})
+    store = restored.get(STATE_STORE) or step.settings.get(STATE_STORE) or supervisor.spark.conf.get(STATE_STORE)
     return not str(store).endswith("RocksDBStateStoreProvider")
 
 
@@ -127,7 +131,7 @@ def _run_settings(supervisor: QuerySupervisor, step: Step, *, had_few_rows: bool
     settings: dict[str, Setting] = {}
     if had_few_rows and isinstance(supervisor.environment.engine, LocalEngine):
         settings |= NO_CODEGEN
-    if not loads_all_state(step, supervisor.spark):
+    if not loads_all_state(supervisor, step):
         settings |= UNLOAD_STATE if had_few_rows else SNAPSHOT
     return settings
 
@@ -135,7 +139,7 @@ def _run_settings(supervisor: QuerySupervisor, step: Step, *, had_few_rows: bool
 def _is_slow_to_start(supervisor: QuerySupervisor, step: Step) -> bool:
     """Return whether each start of the step's query takes long: it loads a large state or a long list of files."""
     has_large_state = supervisor.recorder.state_rows(step.name) > LARGE_STATE_ROWS
-    if has_large_state and loads_all_state(step, supervisor.spark):
+    if has_large_state and loads_all_state(supervisor, step):
         return True
     return has_long_file_log(supervisor.checkpoints[step.name])
 

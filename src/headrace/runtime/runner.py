@@ -104,7 +104,9 @@ def run(
             for warning in [*ready.warnings, *guard.notes(ready.step.name)]:
                 recorder.record("warning", ready.step.name, warning)
         directories = {name: checkpoint.spark_directory for name, checkpoint in guard.checkpoints.items()}
-        supervisor = QuerySupervisor(spark, environment, bundle.directory, pipeline, directories, recorder, stop)
+        supervisor = QuerySupervisor(
+            spark, environment, bundle.directory, pipeline, directories, guard.restored_settings, recorder, stop
+        )
         _run_steps(supervisor, guard, prepared, order.tables_read(bundle), follow=follow, once=once)
 
 

@@ -6,7 +6,7 @@ which tables belong to its checkpoint: in `signature.json` and in the properties
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ class StartGuard:
         self.checkpoints = {name: open_checkpoint(bundle, pipeline, name, spark) for name in self._steps}
         self._signatures: dict[str, Signature | None] = {}
         self._changes: dict[str, StepChanges] = {}
-        self._frozen: dict[str, list[str]] = {}
+        self.restored_settings: dict[str, Mapping[str, str]] = {}  # what Spark restores from each step's checkpoint
 
     def check_pairs(self) -> list[Problem]:
         """Return the problems of steps whose checkpoint and tables do not belong together."""
@@ -91,14 +91,15 @@ class StartGuard:
             environment = self._bundle.environment
             found = find_changes(step, environment, record, ready.signature, ready.stream, checkpoint.spark_directory)
             self._changes[step.name] = found
-            self._frozen[step.name] = frozen_settings(self._spark, step, content.settings)
+            self.restored_settings[step.name] = content.settings
             problems += change_problems(self._pipeline, step, found, record, self._bundle.locations_of(self._pipeline))
         return problems
 
     def notes(self, name: str) -> list[str]:
         """Return what a user should know of a step that starts: changes for new rows, settings without effect."""
-        found = self._changes.get(name)
-        return [*(found.notes if found else []), *self._frozen.get(name, [])]
+        found = self._changes.get(name, StepChanges())
+        frozen = frozen_settings(self._spark, self._steps[name], self.restored_settings.get(name, {}))
+        return [*found.notes, *frozen]
 
     def record_start(self, name: str) -> None:
         """Complete a reset, and record that a step starts and that the tables that exist now belong to it."""

@@ -51,6 +51,7 @@ class QuerySupervisor:
     directory: Path
     pipeline: str
     checkpoints: Mapping[str, str]  # Spark's checkpoint directory of each step
+    restored_settings: Mapping[str, Mapping[str, str]]  # what Spark restores from each step's checkpoint
     recorder: Recorder
     stop: Stop
     failed: dict[str, StepError] = field(default_factory=dict)  # by step name, as are the other dictionaries
