@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @click.option(
     "--deep",
     is_flag=True,
-    help="Also start Spark, and check everything that a run checks before its first batch. Writes nothing.",
+    help="Also start Spark, and check everything that a run in the environment (by default local) checks before its "
+    "first batch. Writes nothing.",
 )
 @shared_options.values
 @shared_options.bundle_dir
@@ -51,7 +52,7 @@ def check(environment: str | None, deep: bool, values: dict[str, str], bundle_di
 
 
 def _check_with_spark(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Problem], list[str]]:
-    """Start Spark and check all pipelines of the bundle; return the problems and the warnings."""
+    """Start Spark and check all pipelines of the bundle. Return the problems and the warnings, which are not errors."""
     from headrace.config.load import load_bundle
     from headrace.runtime import runner
     from headrace.spark import session
