@@ -33,7 +33,7 @@ def check(environment: str | None, deep: bool, values: dict[str, str], bundle_di
 
     root = find_root(bundle_dir)
     result = check_files(root, environment, values)
-    problems, notes = list(result.problems), list(result.unchecked)
+    problems, notes = list(result.problems), list(result.unchecked)  # notes do not make the check fail
     if deep and not problems:
         problems, warnings = _check_with_spark(root, environment or "local", values)
         notes += warnings

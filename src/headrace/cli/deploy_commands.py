@@ -129,7 +129,11 @@ def deploy(
 
 @click.command(epilog=examples("headrace promote --from staging --to prod"))
 @click.option(
-    "--from", "source", metavar="NAME", required=True, help="The environment whose current release is promoted."
+    "--from",
+    "from_environment",
+    metavar="NAME",
+    required=True,
+    help="The environment whose current release is promoted.",
 )
 @click.option("--to", "environment", metavar="NAME", required=True, help="The environment to deploy the release to.")
 @click.option(
@@ -142,7 +146,7 @@ def deploy(
 )
 @apply_options
 @shared_options.bundle_dir
-def promote(source: str, environment: str, gate: Gate, bundle_dir: Path, **options: Any) -> None:
+def promote(from_environment: str, environment: str, gate: Gate, bundle_dir: Path, **options: Any) -> None:
     """Deploy the release of one environment to another, byte for byte."""
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
@@ -151,14 +155,14 @@ def promote(source: str, environment: str, gate: Gate, bundle_dir: Path, **optio
     from headrace.deploy.state_store import StateStore
 
     root = find_root(bundle_dir)
-    source_target = open_target(root, source, option="--from")
+    from_target = open_target(root, from_environment, option="--from")
     target = open_target(root, environment, option="--to")
-    state = StateStore(source_target).read()
-    require_deployed(source_target, state)
-    require_successful_runs(source_target, state, gate)
-    release = upload.fetch_release(state.release, source_target, root, click.echo)
+    from_state = StateStore(from_target).read()
+    require_deployed(from_target, from_state)
+    require_successful_runs(from_target, from_state, gate)
+    release = upload.fetch_release(from_state.release, from_target, root, click.echo)
     new_plan = planner.plan(release, target, StateStore(target).read())
-    apply_plan("promote", new_plan, release, target, options, promoted_from=source)
+    apply_plan("promote", new_plan, release, target, options, promoted_from=from_environment)
 
 
 @click.command(epilog=examples("headrace rollback --env prod", "headrace rollback --env prod --to 3f2a"))

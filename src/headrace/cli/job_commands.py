@@ -138,8 +138,8 @@ def logs(job: str, environment: str, run_id: int | None, bundle_dir: Path) -> No
 
     target = _open_target(bundle_dir, environment)
     run, text = read_job_output(job, target, StateStore(target).read(), run_id)
-    url = f", {run.url}" if run.url else ""
-    click.echo(f"run {run.id}: {_format_run(run)}{url}", err=True)
+    url_text = f", {run.url}" if run.url else ""
+    click.echo(f"run {run.id}: {_format_run(run)}{url_text}", err=True)  # stdout has only the output of the job
     click.echo(text, nl=False)
 
 

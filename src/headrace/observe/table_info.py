@@ -69,7 +69,8 @@ def read_table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: in
     table = table_of(bundle.environment, name)
     if not table.exists(spark):
         base = name.removesuffix(QUARANTINE_SUFFIX)
-        if base != name and table_of(bundle.environment, base).exists(spark):
+        is_quarantine = base != name
+        if is_quarantine and table_of(bundle.environment, base).exists(spark):
             # A quarantine table that no step reads is created when its first row is quarantined.
             return TableInfo(name, columns=(), rows=(), count=0, files=0, size=0, version=0, open_windows=0)
         fix = f"first run the step that writes {base!r}"
