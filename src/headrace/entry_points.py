@@ -1,4 +1,7 @@
-"""The functions that a job calls. They return on success and raise on failure, and never raise SystemExit."""
+"""The functions that a deployed job calls. They return on success and raise on failure, and never raise SystemExit.
+
+Each function reads the parameters of the job from sys.argv.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +20,22 @@ if TYPE_CHECKING:
 
 
 def run() -> None:
-    """Run the steps of a pipeline: all of them, or those given with --step."""
+    """Run all steps of a pipeline, or only those given with --step."""
     _run(sys.argv[1:], layer=None)
 
 
 def bronze() -> None:
-    """Run the bronze steps of a pipeline."""
+    """Run the bronze steps of a pipeline, or those given with --step, whatever their layer."""
     _run(sys.argv[1:], layer="bronze")
 
 
 def silver() -> None:
-    """Run the silver steps of a pipeline."""
+    """Run the silver steps of a pipeline, or those given with --step, whatever their layer."""
     _run(sys.argv[1:], layer="silver")
 
 
 def gold() -> None:
-    """Run the gold steps of a pipeline."""
+    """Run the gold steps of a pipeline, or those given with --step, whatever their layer."""
     _run(sys.argv[1:], layer="gold")
 
 
@@ -44,7 +47,7 @@ class _ArgumentParser(argparse.ArgumentParser):
 
 
 def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
-    """Run the steps given with --step. Without --step, run the steps of the layer; if `layer` is None, all steps."""
+    """Run the steps given with --step. Without --step, run the steps of the layer, or all steps if `layer` is None."""
     from headrace.config.load import find_root, load_bundle
     from headrace.runtime import runner
     from headrace.spark import session
@@ -52,7 +55,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     arguments = _parse(argv)
     pipeline = arguments.pipeline
     bundle = load_bundle(find_root(Path(arguments.conf)), arguments.env, dict(arguments.value))
-    all_steps = order.select_steps(bundle, pipeline, ())
+    all_steps = order.pipeline_steps(bundle, pipeline)
     steps = arguments.step or [step.name for step in all_steps if layer is None or step.layer == layer]
     if not steps:
         raise ConfigurationError(
@@ -68,7 +71,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
 
 
 def _print_event(event: Event) -> None:
-    """Print batches and warnings to the log of the job."""
+    """Print a batch or a warning to the log of the job. Other events are not printed."""
     from headrace.runtime.events import format_batch
 
     if event.what == "batch":

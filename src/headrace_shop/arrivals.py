@@ -17,7 +17,7 @@ from typing import NamedTuple
 MINUTE_MS = 60_000
 YEAR_MS = 365 * 24 * 60 * MINUTE_MS
 DELAY_MS = 10 * MINUTE_MS  # the watermark's delay in bronze
-LATE_BY_MS = range(15 * MINUTE_MS, 19 * MINUTE_MS)  # late for bronze, but not for gold, whose delay is 20 minutes
+LATE_BY_MS = range(15 * MINUTE_MS, 19 * MINUTE_MS)  # late in bronze, but not in gold, whose delay is 20 minutes
 MARGIN_MS = 1 * MINUTE_MS  # rows that must not be late are at least this far from being late
 
 
@@ -26,18 +26,18 @@ class Mix:
     """The share of rows with each fate, from 0 to 1. All other rows are good."""
 
     duplicate: float = 0.02  # a copy of a good row, soon after it
-    malformed: float = 0.005
-    future: float = 0.002
+    malformed: float = 0.005  # the line cannot be parsed with the schema
+    future: float = 0.002  # has an event time decades ahead
     invalid: float = 0.003  # fails an expectation
-    late: float = 0.005  # kept or dropped, depending on which rows are in one batch
-    warned: float = 0.001  # fails an expectation that only warns; its fate is "good"
+    late: float = 0.005  # Spark keeps or drops the row, depending on which rows are in the same batch
+    warned: float = 0.001  # fails an expectation that only warns; the fate of the row is "good"
 
 
 CLEAN = Mix(0, 0, 0, 0, 0, 0)
 
 
 class SampleOrder(NamedTuple):
-    """One line of an orders file, and its fate. `defect` is the name of the defect in the line, or empty."""
+    """One line of an orders file, and its fate. `defect` is the name of the defect in the line, or "" without one."""
 
     line: str
     order_id: str
@@ -60,9 +60,10 @@ def generate_orders(
 
     Orders arrive from `start_ms` at a constant rate of `orders_per_minute`. The event time of a good order is at most
     `disorder_ms` before its arrival. Only orders with the fate "future" have an event time after their arrival.
+    `customers` is the number of different customers.
     """
     draw = rng.random  # int(draw() * n) is much faster than rng.randrange(n)
-    # In rows. A copy further behind its original could itself be late.
+    # A copy that is more rows behind its original could itself be late.
     max_copy_distance = (DELAY_MS - disorder_ms - MARGIN_MS) * orders_per_minute // MINUTE_MS
     shares = {field.name: getattr(mix, field.name) for field in fields(mix) if field.name != "duplicate"}
     total_share = sum(shares.values())
@@ -99,7 +100,7 @@ def format_time(time_ms: int) -> str:
 
 
 def _with_fate(rng: random.Random, order: SampleOrder, fate: str, arrival_ms: int) -> SampleOrder:
-    """Return the order, changed so that it has this fate."""
+    """Return the order, changed to be a row of this kind. `fate` is the name of a field of Mix, except "duplicate"."""
     if fate in DEFECTS:
         defect = rng.choice(list(DEFECTS[fate]))
         recorded_fate = "good" if fate == "warned" else fate

@@ -35,7 +35,10 @@ class Sample:
 
 
 class _SampleEnd(NamedTuple):
-    """Where an existing sample ends: the number of its rows and order files, and the latest time of a good row."""
+    """Where a sample ends: the number of its rows and order files, and the latest event time of a good row.
+
+    A new sample has no rows and files yet, and ends where it starts.
+    """
 
     rows: int
     files: int
@@ -57,9 +60,12 @@ def make_sample(
 ) -> Sample:
     """Write orders, customers and the ledger. The same arguments give the same bytes.
 
-    `orders` and `customers` are numbers of rows, `files` is the number of order files. `pace` is the number of orders
-    per minute of event time. `disorder` is the longest delay, in minutes, with which a good order arrives. With
-    `append`, the new orders continue an existing sample, whose customers are not changed.
+    `orders` and `customers` are numbers of rows, `files` is the number of order files. `start` is the date or time at
+    which the first order arrives. `pace` is the number of orders that arrive per minute. `disorder` is the longest
+    delay, in minutes, with which a good order arrives. If `mix` is None, the shares are the defaults of Mix.
+
+    With `append`, the new orders continue an existing sample, whose customers are not changed; `start` is ignored.
+    Without `append`, raise ValueError if the directory already has a sample.
     """
     sample = Sample(directory / "orders", directory / "customers", directory / "ledger.csv", Counter())
     if not 0 < files <= orders or customers < 1 or pace < 1:
@@ -89,23 +95,23 @@ def make_sample(
         ledger.write("" if append else LEDGER_HEADER)
         for file in range(files):
             name = f"orders-{end.files + file + 1:05d}.json"
-            file_numbers = row_numbers[orders * file // files : orders * (file + 1) // files]
-            file_rows = list(islice(rows, len(file_numbers)))
+            row_numbers_of_file = row_numbers[orders * file // files : orders * (file + 1) // files]
+            rows_of_file = list(islice(rows, len(row_numbers_of_file)))
             ledger.writelines(
                 f"{number},{name},{row.order_id},{row.ordered_at},{row.fate},{row.defect}\n"
-                for number, row in zip(file_numbers, file_rows, strict=True)
+                for number, row in zip(row_numbers_of_file, rows_of_file, strict=True)
             )
-            _publish(sample.orders / name, [row.line for row in file_rows], next(modified_ns))
-            sample.fates.update(Counter(row.fate for row in file_rows))
+            _publish(sample.orders / name, [row.line for row in rows_of_file], next(modified_ns))
+            sample.fates.update(Counter(row.fate for row in rows_of_file))
     if not append:
         _write_customers(sample.customers, random.Random(f"customers {seed}"), customers, end.time_ms)
     return sample
 
 
 def _write_customers(directory: Path, rng: random.Random, customers: int, orders_start_ms: int) -> None:
-    """Write a file with all customers except every twentieth, then three files with updates of a tenth of them.
+    """Write a file with all customers except every twentieth, then three files, each with updates of a tenth of them.
 
-    A fifth of the updates are out of date: older than the rows of the first file.
+    A fifth of the updated customers have an update that is out of date: older than their row in the first file.
     """
 
     def customer_line(number: int, updated_ms: int) -> str:
@@ -130,7 +136,7 @@ def _write_customers(directory: Path, rng: random.Random, customers: int, orders
 
 
 def _read_end(sample: Sample) -> _SampleEnd:
-    """Return where the sample ends; raise ValueError if there is no sample."""
+    """Return where an existing sample ends, according to its ledger; raise ValueError if there is no ledger."""
     if not sample.ledger.exists():
         raise ValueError(f"there is no sample to append to: {sample.ledger} is missing")
     with sample.ledger.open(encoding="utf-8") as ledger:
@@ -142,7 +148,7 @@ def _read_end(sample: Sample) -> _SampleEnd:
 
 
 def _parse_time(text: str) -> int:
-    """Return an ISO date or time, in UTC unless it has another time zone, as milliseconds since 1970."""
+    """Return an ISO date or time as milliseconds since 1970. A text without a time zone is in UTC."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -161,7 +167,10 @@ def _modification_times_ns(directory: Path, count: int) -> Iterator[int]:
 
 
 def _publish(path: Path, lines: list[str], modified_ns: int) -> None:
-    """Write a file atomically. A stream could read a file while it is written, and would not read it again."""
+    """Write a file atomically, so that a stream never reads a part of it. (A stream reads each file only once.)
+
+    Spark ignores the hidden file that is written first.
+    """
     hidden = path.with_name(f".{path.name}")
     hidden.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
     os.utime(hidden, ns=(modified_ns, modified_ns))
@@ -169,16 +178,17 @@ def _publish(path: Path, lines: list[str], modified_ns: int) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line."""
+    """Generate the sample that the command line describes. If `arguments` is None, they are those of the process."""
     parser = argparse.ArgumentParser(prog="python -m headrace_shop.sample", description=__doc__)
     parser.add_argument("--into", type=Path, default=Path("data"), metavar="DIRECTORY")
-    defaults = make_sample.__kwdefaults__ or {}  # the options have the types and defaults of its parameters
+    # The options have the types and defaults of the parameters of make_sample.
+    defaults = make_sample.__kwdefaults__ or {}
     for name in ("orders", "customers", "files", "seed", "start", "pace", "disorder"):
         parser.add_argument(f"--{name}", type=type(defaults[name]), default=defaults[name])
     for field in fields(Mix):
         parser.add_argument(f"--{field.name}", type=float, default=field.default, metavar="SHARE")
     parser.add_argument("--clean", action="store_true", help="only good rows, but out of order")
-    parser.add_argument("--append", action="store_true", help="continue an existing sample")
+    parser.add_argument("--append", action="store_true", help="continue the existing sample")
     options = vars(parser.parse_args(arguments))
     mix = Mix(*(options.pop(field.name) for field in fields(Mix)))
     try:

@@ -48,7 +48,7 @@ TOTALS = "  land: 15 rows in, 1 late, 3 duplicates, 2 quarantined, 5 dropped\n  
 
 def display(root: Path, events: list[Event], *, table: bool) -> None:
     with RunDisplay(load_bundle(root), "p", show_table=table) as run_display:
-        run_display.spark_started()
+        run_display.start_table()
         for event in events:
             run_display.show(event)
 

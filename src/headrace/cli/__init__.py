@@ -1,4 +1,7 @@
-"""The command line. Each command parses its options, makes one call and prints; its module is imported on demand."""
+"""The command line. Each command parses its options, makes one call and prints the result.
+
+The module of a command is imported only when the command is used.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from headrace import __version__
 from headrace.cli.help_examples import examples
 from headrace.errors import HeadraceError
 
-# `headrace --help` lists the commands by task. Each text is the first line of the command's own help.
+# `headrace --help` lists the commands by task. Each summary is the first line of the command's own help.
 TASKS = {
     "Create and check a bundle": {
         "init": "Create a bundle.",
@@ -44,7 +47,8 @@ TASKS = {
     },
 }
 COMMANDS = {name: summary for commands in TASKS.values() for name, summary in commands.items()}
-# A command is a function with its name: in headrace.cli.<name>_command, or in a module that MODULES gives for it.
+# The command `run` is the function `run` in the module `run_command` of this package, and so on. MODULES names the
+# modules that contain several commands.
 MODULES = {
     **dict.fromkeys(("deploy", "destroy", "plan", "promote", "rollback"), "deploy_commands"),
     **dict.fromkeys(("history", "jobs", "logs", "start", "stop"), "job_commands"),
@@ -89,7 +93,10 @@ class LazyCommands(click.Group):
                 formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Print an error that the user can correct without a traceback, and exit with 1."""
+        """Run the command. If the user can correct an error, print it without its traceback and exit with 1.
+
+        Exit with 130 after Ctrl-C. Any other error is raised.
+        """
         try:
             return super().invoke(ctx)
         except HeadraceError as error:

@@ -55,14 +55,14 @@ def apply_plan(
     plan: Plan,
     release: Release,
     target: DeployTarget,
-    values: Mapping[str, Any],
+    option_values: Mapping[str, Any],
     *,
     promoted_from: str = "",
 ) -> None:
-    """Print the plan, ask for confirmation, and apply the plan.
+    """Print the plan, ask for confirmation, and apply the plan. If the plan is empty, do not ask and change nothing.
 
-    `values` are the values of the options that `apply_options` adds. `promoted_from` is the environment whose release
-    the command promotes.
+    `option_values` are the values of the options that `apply_options` adds, by the names of their parameters.
+    `promoted_from` is the environment whose release is promoted, or "" for other commands than `promote`.
     """
     from headrace.deploy.apply import ApplyOptions, apply
     from headrace.deploy.drain import Timeouts
@@ -71,13 +71,13 @@ def apply_plan(
 
     print_plan(plan)
     if plan.is_empty:
-        StateStore(target).remove_dead_lock()
+        StateStore(target).remove_dead_lock()  # which a killed command may have left
         return
-    deletions = confirmation.confirm_deletions(plan, values["deletions"])
-    require_allowed(plan, release, target, deletes=deletions, any_identity=values["any_identity"])
-    confirmation.confirm_change(target, yes=values["yes"])
-    timeouts = Timeouts(drain=values["drain"], start=values["within"])
-    options = ApplyOptions(command, promoted_from, values["break_lock"], values["keep"], timeouts)
+    deletions = confirmation.confirm_deletions(plan, option_values["deletions"])
+    require_allowed(plan, release, target, deletes=deletions, any_identity=option_values["any_identity"])
+    confirmation.confirm_change(target, yes=option_values["yes"])
+    timeouts = Timeouts(drain=option_values["drain"], start=option_values["within"])
+    options = ApplyOptions(command, promoted_from, option_values["break_lock"], option_values["keep"], timeouts)
     try:
         state = apply(plan, release, target, options, click.echo)
     except KeyboardInterrupt:
@@ -87,7 +87,7 @@ def apply_plan(
 
 
 def print_plan(plan: Plan, *, as_json: bool = False) -> None:
-    """Print the plan as text or as JSON."""
+    """Print the plan as text, or as JSON if `as_json`."""
     from headrace.deploy.plan_text import render_plan
 
     if as_json:

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=examples("headrace build", "headrace build --check 3f2a"))
-@click.option("--check", "release_id", metavar="ID", help="Build nothing; verify every byte of this release.")
+@click.option(
+    "--check",
+    "release_id",
+    metavar="ID",
+    help="Build nothing; verify every byte of the release whose id begins with ID.",
+)
 @shared_options.allow_file
 @shared_options.bundle_dir
 @shared_options.output_format
@@ -41,8 +46,8 @@ def build(release_id: str | None, allowed_files: tuple[str, ...], bundle_dir: Pa
     if as_json:
         click.echo(json.dumps({**asdict(release.manifest), "directory": str(release.directory)}, indent=2))
         return
-    result = "" if release_id is None else ": all files match the manifest"
-    click.echo(f"release {release.id}{result}")
+    verification = "" if release_id is None else ": all files match the manifest"
+    click.echo(f"release {release.id}{verification}")
     for line in _describe(release, root):
         click.echo(f"  {line}")
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @click.option(
     "--deep",
     is_flag=True,
-    help="Also start Spark, and check everything that a run checks before its first batch. Writes nothing.",
+    help="Also start Spark, and check everything that a run in the environment (by default local) checks before its "
+    "first batch. Writes nothing.",
 )
 @shared_options.values
 @shared_options.bundle_dir
@@ -32,7 +33,7 @@ def check(environment: str | None, deep: bool, values: dict[str, str], bundle_di
 
     root = find_root(bundle_dir)
     result = check_files(root, environment, values)
-    problems, notes = list(result.problems), list(result.unchecked)
+    problems, notes = list(result.problems), list(result.unchecked)  # notes do not make the check fail
     if deep and not problems:
         problems, warnings = _check_with_spark(root, environment or "local", values)
         notes += warnings
@@ -51,7 +52,7 @@ def check(environment: str | None, deep: bool, values: dict[str, str], bundle_di
 
 
 def _check_with_spark(root: Path, environment: str, values: dict[str, str]) -> tuple[list[Problem], list[str]]:
-    """Start Spark and check all pipelines of the bundle; return the problems and the warnings."""
+    """Start Spark and check all pipelines of the bundle. Return the problems and the warnings, which are not errors."""
     from headrace.config.load import load_bundle
     from headrace.runtime import runner
     from headrace.spark import session

@@ -30,19 +30,25 @@ def checkpoint() -> None:
 @shared_options.bundle_dir
 @shared_options.output_format
 def list_checkpoints(environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
-    """List the steps with their checkpoints."""
+    """List all steps of the bundle with their checkpoints."""
     from headrace.cli.text_table import print_table
 
     bundle = _load(bundle_dir, environment, values)
     with _session_if_remote(bundle) as spark:
         steps = [(pipeline.name, step) for pipeline in bundle.pipelines.values() for step in pipeline.steps]
-        facts = [_facts(bundle, pipeline, step, spark) for pipeline, step in steps]
+        summaries = [_checkpoint_facts(bundle, pipeline, step, spark) for pipeline, step in steps]
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        click.echo(json.dumps(summaries, indent=2))
         return
     rows = [
-        [each["step"], str(each["generation"]), _batch(each["completed"]), each["query"], ", ".join(each["damaged"])]
-        for each in facts
+        [
+            facts["step"],
+            str(facts["generation"]),
+            _batch_text(facts["completed"]),
+            facts["query"],
+            ", ".join(facts["damaged"]),
+        ]
+        for facts in summaries
     ]
     print_table(["step", "generation", "last batch", "query", "damage"], rows, empty="the bundle has no steps")
 
@@ -54,10 +60,10 @@ def list_checkpoints(environment: str, values: dict[str, str], bundle_dir: Path,
 @shared_options.bundle_dir
 @shared_options.output_format
 def show_checkpoint(step: str, environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
-    """Show a step's checkpoint: its batches, its tables and the settings that Spark restores from it."""
+    """Show a step's checkpoint: its last completed batch, its tables and the settings that Spark restores from it."""
     bundle = _load(bundle_dir, environment, values)
     with _session_if_remote(bundle) as spark:
-        facts = _facts(bundle, *_split(bundle, step), spark, details=True)
+        facts = _checkpoint_facts(bundle, *_parse_step(bundle, step), spark, with_details=True)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
@@ -98,7 +104,10 @@ def verify_checkpoints(pipeline: str, environment: str, values: dict[str, str], 
 @shared_options.values
 @shared_options.bundle_dir
 def rename_checkpoint(old: str, new: str, environment: str, values: dict[str, str], bundle_dir: Path) -> None:
-    """Move the checkpoint of a renamed step, named as PIPELINE/STEP, or of a renamed pipeline."""
+    """Move the checkpoint of a renamed step, or all checkpoints of a renamed pipeline.
+
+    For a step, OLD and NEW are of the form PIPELINE/STEP. For a pipeline, they are the names of the pipeline.
+    """
     from headrace.checkpoints.checkpoint_files import open_files
     from headrace.checkpoints.rename import rename_checkpoints
 
@@ -117,17 +126,18 @@ def rename_checkpoint(old: str, new: str, environment: str, values: dict[str, st
 def adopt_table(step: str, environment: str, yes: bool, values: dict[str, str], bundle_dir: Path) -> None:
     """Let a step write into existing tables that it has not written.
 
-    Their rows stay. The step adds everything that its sources have from the beginning, so rows that are in the table
-    already are in it twice, unless its sink is an upsert.
+    The rows of the tables stay. A step without a checkpoint reads its sources from the beginning and adds all of their
+    rows, so rows that a table has already are in it twice, unless the sink is an upsert.
     """
-    from headrace.cli.confirmation import confirm_reset
+    from headrace.cli.confirmation import confirm_checkpoint_change
     from headrace.runtime.adoption import adopt_tables
     from headrace.spark import session
 
     bundle = _load(bundle_dir, environment, values)
-    pipeline, name = _split(bundle, step)
-    click.echo(f"Step {name} will add its rows to those that its tables have: {', '.join(_tables(bundle, step))}")
-    confirm_reset(yes=yes)
+    pipeline, name = _parse_step(bundle, step)
+    tables = bundle.pipelines[pipeline].steps[name].tables_written
+    click.echo(f"Step {name} will add its rows to those that its tables have: {', '.join(tables)}")
+    confirm_checkpoint_change(yes=yes)
     with session.bundle_session(bundle, name=f"adopt {step}") as spark:
         for table, accepted in adopt_tables(spark, bundle, pipeline, name).items():
             click.echo(f"table {table} (version {accepted.version}) now belongs to {step}")
@@ -139,25 +149,23 @@ def _load(bundle_dir: Path, environment: str, values: dict[str, str]) -> Bundle:
     return load_bundle(find_root(bundle_dir), environment, values)
 
 
-def _split(bundle: Bundle, name: str) -> tuple[str, str]:
-    """Return the pipeline and the step of PIPELINE/STEP. Raise ConfigurationError if the bundle has no such step."""
+def _parse_step(bundle: Bundle, text: str) -> tuple[str, str]:
+    """Return the names of the pipeline and the step in a text of the form PIPELINE/STEP.
+
+    Raise UsageError if the text has another form, ConfigurationError if the bundle has no such step.
+    """
     from headrace.graph.order import select_steps
 
-    pipeline, separator, step = name.partition("/")
+    pipeline, separator, step = text.partition("/")
     if not separator:
-        raise click.UsageError(f"{name!r} is not of the form PIPELINE/STEP")
-    select_steps(bundle, pipeline, [step])
+        raise click.UsageError(f"{text!r} is not of the form PIPELINE/STEP")
+    select_steps(bundle, pipeline, [step])  # raises ConfigurationError for an unknown pipeline or step
     return pipeline, step
-
-
-def _tables(bundle: Bundle, name: str) -> Iterator[str]:
-    pipeline, step = _split(bundle, name)
-    yield from bundle.pipelines[pipeline].steps[step].tables_written
 
 
 @contextmanager
 def _session_if_remote(bundle: Bundle) -> Iterator[SparkSession | None]:
-    """Open a session if the checkpoints are not on this machine's disk."""
+    """Yield a Spark session, which reads checkpoints in remote storage, or None if they are on this machine's disk."""
     from headrace.config.models import local_path
     from headrace.spark import session
 
@@ -168,10 +176,13 @@ def _session_if_remote(bundle: Bundle) -> Iterator[SparkSession | None]:
         yield spark
 
 
-def _facts(
-    bundle: Bundle, pipeline: str, step: str, spark: SparkSession | None, *, details: bool = False
+def _checkpoint_facts(
+    bundle: Bundle, pipeline: str, step: str, spark: SparkSession | None, *, with_details: bool = False
 ) -> dict[str, Any]:
-    """Return what is known of a step's checkpoint."""
+    """Return facts about a step's checkpoint, with the keys of the JSON output.
+
+    With `with_details`, add its directory, and the start, the tables and the settings that are recorded in it.
+    """
     from headrace.checkpoints.spark_checkpoint import read_checkpoint
     from headrace.checkpoints.step_record import read_record
     from headrace.runtime.start_guard import open_checkpoint
@@ -185,7 +196,7 @@ def _facts(
         "query": content.query_id,
         "damaged": list(content.damaged),
     }
-    if details:
+    if with_details:
         record = read_record(current.files, current.generation.number)
         facts["directory"] = current.spark_directory
         facts["started at"] = record.started_at if record else ""
@@ -194,5 +205,5 @@ def _facts(
     return facts
 
 
-def _batch(number: int) -> str:
-    return "" if number < 0 else str(number)
+def _batch_text(number: int) -> str:
+    return "" if number < 0 else str(number)  # -1: no batch is completed

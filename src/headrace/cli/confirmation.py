@@ -1,4 +1,7 @@
-"""Ask for confirmation before an environment is changed or a credential is packed. Options replace the questions."""
+"""Ask for confirmation before an environment, a job or a checkpoint is changed, or a credential is packed.
+
+Each question can be answered by an option instead: --yes, --delete or --allow-file.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 def confirm_change(target: DeployTarget, *, yes: bool, name_required: bool = False) -> None:
     """Ask whether to change the environment; raise DeploymentError unless the user agrees or has passed --yes.
 
-    In production, or with `name_required`, the user has to type the name of the environment.
+    In production, or with `name_required`, the user agrees by typing the name of the environment, otherwise with y.
     """
     from headrace.deploy.policy import is_production
     from headrace.errors import DeploymentError
@@ -38,20 +41,23 @@ def confirm_change(target: DeployTarget, *, yes: bool, name_required: bool = Fal
         raise DeploymentError("nothing was changed", fix="run the command again and answer y, or pass --yes")
 
 
-def confirm_reset(*, yes: bool) -> None:
-    """Ask whether to start the steps over; raise GuardError unless the user agrees, or passed --yes."""
+def confirm_checkpoint_change(*, yes: bool) -> None:
+    """Ask whether to reset steps or adopt tables; raise GuardError unless the user agrees or has passed --yes."""
     from headrace.errors import GuardError
 
     if yes or (_is_interactive() and click.confirm("Continue?")):
         return
-    fix = "run it again and answer y, or pass --yes" if _is_interactive() else "read the changes above, then pass --yes"
+    if _is_interactive():
+        fix = "run the command again and answer y, or pass --yes"
+    else:
+        fix = "read the changes above, then pass --yes"
     raise GuardError("nothing was changed", fix=fix)
 
 
 def confirm_deletions(plan: Plan, allowed: Collection[str]) -> set[str]:
     """Return the keys of the jobs that may be deleted: those in `allowed`, and those that the user confirms.
 
-    --yes does not confirm a deletion.
+    If stdin is not a terminal, the user is not asked. --yes does not confirm a deletion.
     """
     if not _is_interactive():
         return set(allowed)

@@ -23,7 +23,7 @@ release_option = click.option(
     "--release",
     "release_id",
     metavar="ID",
-    help="The id of a built release; by default the release of the working tree.",
+    help="The id of a built release, or its first characters; by default the release of the working tree.",
 )
 
 
@@ -32,7 +32,8 @@ def _open_release_and_target(
 ) -> tuple[Release, DeployTarget]:
     """Return the release to deploy, and the environment to deploy it to.
 
-    Without `release_id`, build the release of the working tree if it is not built yet.
+    With `release_id`, find this release and verify its files. If `release_id` is None, use the release of the working
+    tree, and build it if it is not built yet.
     """
     from headrace.config.load import find_root
     from headrace.deploy.deploy_target import open_target
@@ -93,7 +94,8 @@ def plan(
     "plan_file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Apply this saved plan; fail if the environment has changed since the plan was made.",
+    help="Apply this saved plan, with its environment and release instead of --env and --release. Fail if the "
+    "environment has changed since the plan was made.",
 )
 @shared_options.allow_file
 @apply_options
@@ -108,8 +110,8 @@ def deploy(
 ) -> None:
     """Deploy a release.
 
-    Builds the release of the working tree if it is not built yet, shows the plan, asks for confirmation, and applies
-    exactly that plan. After a crash or Ctrl-C the same command continues the deployment.
+    By default, deploys the release of the working tree, and builds it if it is not built yet. Shows the plan, asks for
+    confirmation, and applies exactly that plan. After a crash or Ctrl-C, the same command continues the deployment.
     """
     from headrace.deploy import planner
     from headrace.deploy.plan import Plan, require_current
@@ -127,7 +129,11 @@ def deploy(
 
 @click.command(epilog=examples("headrace promote --from staging --to prod"))
 @click.option(
-    "--from", "source", metavar="NAME", required=True, help="The environment whose current release is promoted."
+    "--from",
+    "from_environment",
+    metavar="NAME",
+    required=True,
+    help="The environment whose current release is promoted.",
 )
 @click.option("--to", "environment", metavar="NAME", required=True, help="The environment to deploy the release to.")
 @click.option(
@@ -135,11 +141,12 @@ def deploy(
     type=click.Choice(["success", "started", "none"]),
     default="success",
     show_default=True,
-    help="What each job needs in the --from environment: a successful run of the release, a started run, or no run.",
+    help="What each job needs in the --from environment: success is a successful run of the release, or for a "
+    "continuous job a running one; started is a successful or running run of the release; none is no run.",
 )
 @apply_options
 @shared_options.bundle_dir
-def promote(source: str, environment: str, gate: Gate, bundle_dir: Path, **options: Any) -> None:
+def promote(from_environment: str, environment: str, gate: Gate, bundle_dir: Path, **options: Any) -> None:
     """Deploy the release of one environment to another, byte for byte."""
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
@@ -148,19 +155,24 @@ def promote(source: str, environment: str, gate: Gate, bundle_dir: Path, **optio
     from headrace.deploy.state_store import StateStore
 
     root = find_root(bundle_dir)
-    source_target = open_target(root, source, option="--from")
+    from_target = open_target(root, from_environment, option="--from")
     target = open_target(root, environment, option="--to")
-    state = StateStore(source_target).read()
-    require_deployed(source_target, state)
-    require_successful_runs(source_target, state, gate)
-    release = upload.fetch_release(state.release, source_target, root, click.echo)
+    from_state = StateStore(from_target).read()
+    require_deployed(from_target, from_state)
+    require_successful_runs(from_target, from_state, gate)
+    release = upload.fetch_release(from_state.release, from_target, root, click.echo)
     new_plan = planner.plan(release, target, StateStore(target).read())
-    apply_plan("promote", new_plan, release, target, options, promoted_from=source)
+    apply_plan("promote", new_plan, release, target, options, promoted_from=from_environment)
 
 
 @click.command(epilog=examples("headrace rollback --env prod", "headrace rollback --env prod --to 3f2a"))
 @shared_options.environment()
-@click.option("--to", "release_id", metavar="ID", help="The id of the release; by default the previous release.")
+@click.option(
+    "--to",
+    "release_id",
+    metavar="ID",
+    help="The id of the release, or its first characters; by default the previous release.",
+)
 @apply_options
 @shared_options.bundle_dir
 def rollback(environment: str, release_id: str | None, bundle_dir: Path, **options: Any) -> None:
@@ -201,7 +213,10 @@ def destroy(environment: str, drain: float, break_lock: bool, yes: bool, bundle_
     target = open_target(find_root(bundle_dir), environment)
     state = StateStore(target).read()
     click.echo(f"will delete from {target.remote.name}: {target.root}")
-    for key in sorted(state.jobs.keys() | planner.find_jobs(target, state).keys()):
+    # After an interrupted deployment, a job may be missing from the state. A job that was deleted outside Headrace is
+    # only in the state.
+    existing_jobs = planner.find_jobs(target, state)
+    for key in sorted(state.jobs.keys() | existing_jobs.keys()):
         click.echo(f"  - job {key}")
     confirmation.confirm_change(target, yes=yes, name_required=True)
     deployed_jobs.destroy(target, Timeouts(drain=drain), break_lock=break_lock, report=click.echo)

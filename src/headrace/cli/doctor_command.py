@@ -37,7 +37,7 @@ def doctor(environment: str, values: dict[str, str], bundle_dir: Path, as_json: 
 
 
 def _load_environment(bundle_dir: Path, environment: str, values: dict[str, str]) -> tuple[Finding, Environment | None]:
-    """Return a finding about the bundle, and its environment, or None if the environment cannot be loaded."""
+    """Return a finding about the bundle, and the environment; None if there is no bundle or it cannot be loaded."""
     from headrace.config.load import find_root, load_bundle
     from headrace.errors import ConfigurationError
     from headrace.observe.doctor import Finding

@@ -13,9 +13,19 @@ from headrace.cli.help_examples import examples
 @click.command(epilog=examples("headrace graph orders", "headrace graph --format svg --output pipelines.svg"))
 @click.argument("pipeline", required=False)
 @click.option(
-    "--format", "graph_format", type=click.Choice(["text", "mermaid", "svg"]), default="text", show_default=True
+    "--format",
+    "graph_format",
+    type=click.Choice(["text", "mermaid", "svg"]),
+    default="text",
+    show_default=True,
+    help="The format of the graph. With -o json, this option has no effect.",
 )
-@click.option("--output", "output_file", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@click.option(
+    "--output",
+    "output_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the graph to this file instead of stdout.",
+)
 @shared_options.environment()
 @shared_options.bundle_dir
 @shared_options.output_format

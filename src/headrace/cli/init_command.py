@@ -17,7 +17,7 @@ from headrace.cli.help_examples import examples
     "directory",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The directory that becomes the bundle; by default ./NAME.",
+    help="The directory of the bundle, which must not exist or contain only .git; by default ./NAME.",
 )
 def init(name: str, directory: Path | None) -> None:
     """Create a bundle.

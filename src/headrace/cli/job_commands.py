@@ -31,13 +31,13 @@ def jobs(environment: str, bundle_dir: Path, as_json: bool) -> None:
     from headrace.deploy.state_store import StateStore
 
     target = _open_target(bundle_dir, environment)
-    job_list = job_statuses(target, StateStore(target).read())
+    statuses = job_statuses(target, StateStore(target).read())
     if as_json:
-        click.echo(json.dumps([asdict(job) for job in job_list], indent=2))
+        click.echo(json.dumps([asdict(job) for job in statuses], indent=2))
         return
     rows = [
         [job.key, str(job.id), job.release, f"{job.trigger} {job.state}".strip(), _format_run(job.last)]
-        for job in job_list
+        for job in statuses
     ]
     print_table(["job", "id", "release", "trigger", "last run"], rows, empty=f"no job is deployed to {environment}")
 
@@ -102,7 +102,7 @@ def stop(
     """Stop a deployed job, or a run on this machine.
 
     The run finishes its batches first. A deployed job stays stopped until `headrace start`, even if it is deployed
-    again. In an environment without deployments, such as local, JOB is the name of a pipeline.
+    again. In an environment without deployments, such as local, stops the active run of the pipeline JOB.
     """
     from headrace.config.databricks.databricks_yml import read_resources
     from headrace.config.load import find_root, load_bundle
@@ -117,7 +117,7 @@ def stop(
         bundle = load_bundle(root, environment, values)
         pipeline_steps(bundle, job)  # raises ConfigurationError if there is no pipeline of this name
         if click.get_current_context().get_parameter_source("drain") is ParameterSource.DEFAULT:
-            # A run may use its whole grace period before it ends by itself.
+            # After a request to stop, the run may use its whole grace period before it ends.
             drain += milliseconds(bundle.environment.stop_grace) / 1000
         stop_run(bundle, job, within=drain, report=click.echo)
         return
@@ -138,8 +138,8 @@ def logs(job: str, environment: str, run_id: int | None, bundle_dir: Path) -> No
 
     target = _open_target(bundle_dir, environment)
     run, text = read_job_output(job, target, StateStore(target).read(), run_id)
-    url = f", {run.url}" if run.url else ""
-    click.echo(f"run {run.id}: {_format_run(run)}{url}", err=True)
+    url_text = f", {run.url}" if run.url else ""
+    click.echo(f"run {run.id}: {_format_run(run)}{url_text}", err=True)  # stdout has only the output of the job
     click.echo(text, nl=False)
 
 

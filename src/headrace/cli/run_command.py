@@ -14,9 +14,15 @@ from headrace.graph import static_checks
 @click.command(epilog=examples("headrace run orders --follow", "headrace run orders --step bronze_orders --once"))
 @click.argument("pipeline")
 @shared_options.environment()
-@click.option("--step", "steps", metavar="NAME", multiple=True, help="Run only this step. Can be repeated.")
+@click.option(
+    "--step",
+    "steps",
+    metavar="NAME",
+    multiple=True,
+    help="Run only this step, not all steps of the pipeline. Can be repeated.",
+)
 @click.option("--follow", is_flag=True, help="Keep processing new input until Ctrl-C.")
-@click.option("--once", is_flag=True, help="Process the available data and stop, whatever the trigger.")
+@click.option("--once", is_flag=True, help="Process the available data and stop, even if the trigger is unbounded.")
 @shared_options.values
 @shared_options.bundle_dir
 def run(
@@ -49,5 +55,5 @@ def run(
         runner.announce_run(bundle, pipeline, watch=display.show) as announced,
         session.bundle_session(bundle, name=pipeline, short=is_short, record=is_short) as spark,
     ):
-        display.spark_started()
+        display.start_table()
         runner.run(spark, bundle, pipeline, announced=announced, only=steps, follow=follow, once=once)

@@ -1,4 +1,4 @@
-"""Show the events of a run: a table that is redrawn in a terminal, plain lines elsewhere."""
+"""Show the events of a run, as a table that is redrawn or as plain lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from headrace.config.models import Bundle
 from headrace.runtime.events import Event, format_batch, format_lag
 
-# Fields of an event that are summed up per step. Totals are printed with these names.
+# The fields of an event that are summed up for each step. Totals are printed with these names.
 TOTALS = ("rows", "late", "duplicates", "quarantined", "dropped")
 # A table with these columns fits into 80 characters, even with long step names.
 COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "lag", "watermark", "state")
@@ -21,7 +21,8 @@ COLUMNS = ("step", "batch", "rows", "rows/s", "ms", "lag", "watermark", "state")
 class RunDisplay:
     """Prints the events of a run as they arrive, and totals when the run ends.
 
-    With `show_table`, the events are shown in a table if stdout is a terminal.
+    With `show_table`, and if stdout is a terminal, a table shows the last batch of each step. Otherwise each batch,
+    warning and failure is printed as a line.
     """
 
     def __init__(self, bundle: Bundle, pipeline: str, *, show_table: bool) -> None:
@@ -38,8 +39,8 @@ class RunDisplay:
         click.echo(f"{self._title}: starting Spark …", err=True)
         return self
 
-    def spark_started(self) -> None:
-        """Start drawing the table, if this run shows a table. Call this method after Spark has started."""
+    def start_table(self) -> None:
+        """Start drawing the table if this run shows one. Call this method after Spark has started."""
         if self._show_table:
             from rich.live import Live
 
@@ -47,11 +48,11 @@ class RunDisplay:
             self._live_table.start()
 
     def show(self, event: Event) -> None:
-        """Add the event to the totals, and redraw the table or print a line."""
+        """Add the event to the totals, and redraw the table or print a line. Events of the run itself are not shown."""
         if event.what == "batch":
             totals = self._totals.setdefault(event.step, dict.fromkeys(TOTALS, 0))
             for name in TOTALS:
-                count = getattr(event, name)  # a number, or one number for each rule
+                count = getattr(event, name)  # a number, or a dict with a number for each rule
                 totals[name] += sum(count.values()) if isinstance(count, dict) else count
             self._last_batches[event.step] = event
             self._failures.pop(event.step, None)  # the step has recovered
@@ -77,7 +78,7 @@ class RunDisplay:
             click.echo(self._summary())
 
     def _render(self) -> Any:
-        """Return the table, with the other totals, the warnings and the failures below it."""
+        """Return the table; below it, the totals that have no column, the warnings and the failures."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
@@ -98,13 +99,13 @@ class RunDisplay:
                 (event.watermark or "").partition(".")[0].replace("T", " "),
                 str(event.state_rows or ""),
             )
-        lines = [f"{step}: {', '.join(totals)}" for step in self._last_batches if (totals := self._other_totals(step))]
+        lines = [f"{step}: {', '.join(texts)}" for step in self._last_batches if (texts := self._other_totals(step))]
         lines += [f"Warning: {warning}" for warning in self._warnings]
         lines += [f"{step}: {message}" for step, message in self._failures.items()]
         return Group(table, *map(Text, lines))  # Text, because rich would interpret [brackets] in a str as markup
 
     def _other_totals(self, step: str) -> list[str]:
-        """Return the nonzero totals of a step, except its rows, as text."""
+        """Return a text for each nonzero total of a step, except `rows`, which is shown separately."""
         totals = self._totals[step]
         return [f"{totals[name]} {name}" for name in TOTALS if totals[name] and name != "rows"]
 

@@ -22,7 +22,7 @@ def _parse_pairs(ctx: click.Context, parameter: click.Parameter, arguments: tupl
 
 
 def environment(default: str | None = "local") -> Callable[[F], F]:
-    """Return the option --env. With `default=None`, a command without --env applies to all environments."""
+    """Return the option --env with this default. If `default` is None, the default is all environments."""
     help_text = "The environment." if default else "The environment; by default all of them."
     return click.option(
         "--env", "environment", metavar="NAME", default=default, show_default=default is not None, help=help_text
@@ -52,7 +52,7 @@ allow_file = click.option(
     "allowed_files",
     metavar="PATH",
     multiple=True,
-    help="Pack this file of the bundle although it looks like a credential. Can be repeated.",
+    help="Pack this file of the bundle into the release although it looks like a credential. Can be repeated.",
 )
 break_lock = click.option("--break-lock", is_flag=True, help="Take over the deployment lock of another command.")
 
@@ -65,7 +65,9 @@ def _seconds_option(name: str, default_s: float, help_text: str) -> Callable[[F]
 
 
 drain = _seconds_option(
-    "--drain", 300, "How long a run may take to finish its batches and stop, before it is cancelled."
+    "--drain",
+    300,
+    "How long a run may take to finish its batches and stop. Then a run of a deployed job is cancelled.",
 )
 within = _seconds_option("--within", 1800, "How long a new run may take to start.")
 output_format = click.option(
@@ -74,6 +76,5 @@ output_format = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     callback=lambda ctx, parameter, choice: choice == "json",
-    expose_value=True,
     help="Print text, or JSON for programs.",
 )

@@ -1,4 +1,4 @@
-"""`headrace show`: show the newest rows of a table or of its quarantine, and its size."""
+"""`headrace show`: show rows of a table or of its quarantine, and the size of the table."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def show(
 ) -> None:
     """Show the rows of a table.
 
-    Prints the newest rows, the size and the version of the table. With --quarantine, prints the quarantined rows of the
-    step that writes the table, with the reasons.
+    Prints rows, the size and the version of the table. With --quarantine, does so for the quarantine table of the step
+    that writes the table; its rows include the reasons.
+
+    Tables with windows and quarantine tables show their newest rows, other tables rows in no particular order.
     """
     from headrace.config.load import find_root, load_bundle
     from headrace.observe import table_info

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def status(pipeline: str, environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
     """Show what each step of a pipeline has processed.
 
-    Reads the recorded events of its runs, and does not start Spark. It works whether or not the pipeline is running.
+    Reads the recorded events of the pipeline's runs, without starting Spark. The pipeline may be running or not.
     """
     from headrace.config.load import find_root, load_bundle
     from headrace.graph.order import pipeline_steps

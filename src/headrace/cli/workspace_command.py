@@ -17,7 +17,7 @@ from headrace.cli.help_examples import examples
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".headrace/workspace"),
     show_default=True,
-    help="Directory for files, jobs and tables, which a later start uses again.",
+    help="Directory for files, jobs and tables. The next start with this directory serves them again.",
 )
 @click.option(
     "--port",

@@ -1,4 +1,4 @@
-"""Check that this machine has what a run needs. A finding is ok, or it has a fix."""
+"""Check that this machine has what a run needs. Each check has a finding, which is ok or has a fix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headrace.errors import SetupError
 from headrace.spark import jars, java
 
 MIN_PYTHON = (3, 11)
-MIN_FREE_BYTES = 1 << 30
+MIN_FREE_BYTES = 1 << 30  # 1 GB
 WORKSPACE_VARIABLES = (
     "DATABRICKS_HOST",
     "DATABRICKS_TOKEN",
@@ -41,7 +41,10 @@ class Finding:
 
 
 def examine(environment: Environment | None) -> tuple[Finding, ...]:
-    """Check everything that a run in this environment needs, or without an environment, a local run."""
+    """Check everything that a run in this environment needs.
+
+    If `environment` is None, check what a local run with default settings needs.
+    """
     return tuple(_run_check(name, check) for name, check in _checks(environment))
 
 
@@ -54,7 +57,10 @@ def _run_check(name: str, check: Callable[[], str]) -> Finding:
 
 
 def _checks(environment: Environment | None) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Yield the name and the function of each check. The function returns a description, or raises SetupError."""
+    """Yield the name and the function of each check. The function returns a description if all is well.
+
+    Otherwise it raises SetupError.
+    """
     engine = environment.engine if environment else LocalEngine(kind="local")
     on_databricks = isinstance(engine, DatabricksEngine)
     yield "python", _python
@@ -91,7 +97,7 @@ def _encoding() -> str:
     encoding = codecs.lookup(locale.getencoding()).name
     if encoding != "utf-8":
         raise SetupError(
-            f"the locale's encoding is {encoding}: Java cannot open files with other characters in their names",
+            f"the locale's encoding is {encoding}: Java cannot open files with non-{encoding} characters in the name",
             fix="unset LC_ALL, or set it to C.UTF-8",
         )
     return encoding
@@ -104,11 +110,11 @@ def _spark() -> str:
         raise SetupError(f"{error.name} is not installed", fix="pip install 'headrace[local]'") from error
     locked_jars = jars.locked(jars.spark_lock(spark))
     delta_jar = next(jar for jar in locked_jars if ":delta-spark_" in jar.coordinates)
-    _, _, needed = delta_jar.coordinates.split(":")  # group, artifact, version
-    if delta != needed:
+    _, _, needed_delta = delta_jar.coordinates.split(":")  # group, artifact, version
+    if delta != needed_delta:
         raise SetupError(
-            f"delta-spark is {delta}, but the Delta jars for Spark {spark} are {needed}",
-            fix=f"pip install 'delta-spark=={needed}'",
+            f"delta-spark is {delta}, but the Delta jars for Spark {spark} are {needed_delta}",
+            fix=f"pip install 'delta-spark=={needed_delta}'",
         )
     return f"pyspark {spark}, delta-spark {delta}"
 
@@ -169,7 +175,10 @@ def _disk(path: Path) -> str:
 
 
 def _workspace(*, is_login_needed: bool) -> str:
-    """Return the names of the variables that are set. Their values may be secret."""
+    """Return where a login to a workspace is defined: the names of the variables that are set, or a file of profiles.
+
+    The values of the variables are not returned, because they may be secret.
+    """
     defined = [name for name in WORKSPACE_VARIABLES if os.environ.get(name)]
     if defined:
         return f"{', '.join(defined)} set"
@@ -192,5 +201,7 @@ def _sdk() -> str:
 
 
 def _nearest_existing_path(path: Path) -> Path:
+    """Return the path if it exists, otherwise its nearest parent that exists."""
     # Before Python 3.14, Path.exists raises PermissionError below an unreadable directory; os.path.exists does not.
-    return next(parent for parent in (path, *path.absolute().parents) if os.path.exists(parent))  # noqa: PTH110
+    candidates = (path, *path.absolute().parents)
+    return next(candidate for candidate in candidates if os.path.exists(candidate))  # noqa: PTH110

@@ -12,11 +12,11 @@ from headrace.config.expectation_scope import has_quarantine
 from headrace.config.models import Bundle, Step
 from headrace.graph.order import pipeline_steps
 
-Kind = str  # source, step, or a kind of sink
+Kind = str  # "source", "step", or a kind of sink such as "table"
 
 # Sizes in pixels: of a box, of the gaps between boxes, and of the margin around the picture.
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 190, 44, 70, 24, 20
-MAX_NAME_LENGTH = 26  # characters of a name that fit into a box
+MAX_NAME_LENGTH = 26  # characters; longer names do not fit into a box
 LINE_COLOR, TEXT_COLOR = "#6b7280", "#111827"
 FILL_COLORS = {"source": "#f3f4f6", "bronze": "#f6e0c8", "silver": "#e5e7eb", "gold": "#fdf0b8"}
 
@@ -42,12 +42,12 @@ class Arrow:
 
     start: Node
     end: Node
-    label: str = ""
+    label: str = ""  # how the rows are read or written: static, changes, quarantined, or a mode other than append
 
 
 @dataclass(frozen=True)
 class PipelineGraph:
-    """The graph of one or several pipelines."""
+    """The graph of one or several pipelines. `pipelines` are their names."""
 
     pipelines: tuple[str, ...]
     nodes: tuple[Node, ...]
@@ -68,14 +68,16 @@ def build_graph(bundle: Bundle, *pipelines: str) -> PipelineGraph:
 def _read_arrows(step: Step, node: Node) -> Iterable[Arrow]:
     for read in step.reads.values():
         start = Node("source", read.source) if read.source else Node("table", str(read.table))
-        yield Arrow(start, node, "static" if read.static else "changes" if read.changes else "")
+        label = "static" if read.static else "changes" if read.changes else ""
+        yield Arrow(start, node, label)
 
 
 def _write_arrows(step: Step, node: Node, bundle: Bundle) -> Iterable[Arrow]:
     for sink in step.writes:
         # A sink has its name in a field with the name of its kind, as in `table: orders`. The console has no name.
         name = "console" if sink.kind == "console" else str(getattr(sink, sink.kind))
-        yield Arrow(node, Node(sink.kind, name), "" if sink.mode == "append" else sink.mode)
+        label = "" if sink.mode == "append" else sink.mode
+        yield Arrow(node, Node(sink.kind, name), label)
     if step.tables_written and has_quarantine(step, bundle.environment):
         yield Arrow(node, Node("table", f"{step.tables_written[0]}_quarantine"), "quarantined")
 
@@ -98,7 +100,7 @@ def _describe(node: Node, arrow: Arrow) -> str:
 
 
 def as_json(graph: PipelineGraph) -> str:
-    """Return the nodes and arrows as JSON."""
+    """Return the nodes and arrows as JSON. Empty fields of nodes are left out."""
     nodes = [{"key": node.key, **{key: value for key, value in vars(node).items() if value}} for node in graph.nodes]
     arrows = [{"from": arrow.start.key, "to": arrow.end.key, "label": arrow.label} for arrow in graph.arrows]
     return json.dumps({"nodes": nodes, "arrows": arrows}, indent=2)
@@ -143,7 +145,7 @@ def as_svg(graph: PipelineGraph) -> str:
 
 
 def _positions(graph: PipelineGraph) -> dict[Node, tuple[int, int]]:
-    """Return the upper left corner of each node."""
+    """Return the upper left corner of each node's box."""
     columns = dict.fromkeys(graph.nodes, 0)
     # Move each node to the right of its predecessors. A pass settles at least one more node of each path, so one pass
     # for each node of the graph is enough.
@@ -158,16 +160,20 @@ def _positions(graph: PipelineGraph) -> dict[Node, tuple[int, int]]:
     return positions
 
 
-def _curve(start: tuple[int, int], end: tuple[int, int], label: str) -> str:
-    x1, y1, x2, y2 = start[0] + WIDTH, start[1] + HEIGHT // 2, end[0], end[1] + HEIGHT // 2
+def _curve(start_corner: tuple[int, int], end_corner: tuple[int, int], label: str) -> str:
+    """Return a curve from the right side of one box to the left side of another, given their upper left corners."""
+    x1, y1 = start_corner[0] + WIDTH, start_corner[1] + HEIGHT // 2
+    x2, y2 = end_corner[0], end_corner[1] + HEIGHT // 2
     middle = (x1 + x2) // 2
     path = f"M{x1} {y1} C{middle} {y1} {middle} {y2} {x2} {y2}"
     line = f'<path d="{path}" fill="none" stroke="{LINE_COLOR}" marker-end="url(#tip)"/>'
-    return line + (_text(middle, (y1 + y2) // 2 - 4, label, LINE_COLOR) if label else "")
+    label_y = (y1 + y2) // 2 - 4  # slightly above the curve
+    return line + (_text(middle, label_y, label, LINE_COLOR) if label else "")
 
 
-def _box(node: Node, position: tuple[int, int]) -> str:
-    x, y = position
+def _box(node: Node, corner: tuple[int, int]) -> str:
+    """Return a box with two lines of text: the name of the node, and its layer or kind."""
+    x, y = corner
     radius = HEIGHT // 2 if node.kind == "source" else 4
     name = node.name if len(node.name) <= MAX_NAME_LENGTH else f"{node.name[: MAX_NAME_LENGTH - 1]}…"
     return (
@@ -180,4 +186,5 @@ def _box(node: Node, position: tuple[int, int]) -> str:
 
 
 def _text(x: int, y: int, text: str, color: str = TEXT_COLOR) -> str:
+    """Return a text that is centered at x and has its baseline at y."""
     return f'<text x="{x}" y="{y}" text-anchor="middle" fill="{color}">{escape(text)}</text>'

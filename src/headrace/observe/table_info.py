@@ -1,4 +1,4 @@
-"""Read facts about a table: its newest rows, its size, its version and its open windows."""
+"""Read facts about a table: some of its rows, its size, its version and its open windows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableInfo:
-    """The newest rows of a table, and the size and version of the table."""
+    """Some rows of a table, and the size and version of the whole table."""
 
     name: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[Any, ...], ...]  # those that are shown
     count: int  # the number of all rows
-    files: int
+    files: int  # the number of files
     size: int  # in bytes
     version: int
     open_windows: int  # each window is counted once per group
@@ -45,9 +45,10 @@ class TableInfo:
 
 
 def resolve_table_name(bundle: Bundle, table: str, *, quarantine: bool) -> str:
-    """Return the name of `table`, or with `quarantine` the name of its quarantine table.
+    """Return the table to show: `table`, or with `quarantine` the quarantine table of the step that writes `table`.
 
-    `table` may also be the name of a quarantine table. Raise ConfigurationError if no step of the bundle writes it.
+    If `table` is itself a quarantine table, return its name in both cases. Raise ConfigurationError if no step of the
+    bundle writes `table`.
     """
     writers = {name: step for _, step in bundle.located_steps() for name in step.tables_written}
     if table in writers and not quarantine:
@@ -60,30 +61,32 @@ def resolve_table_name(bundle: Bundle, table: str, *, quarantine: bool) -> str:
 
 
 def read_table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: int) -> TableInfo:
-    """Return at most `limit` of the newest rows of a table, and its size and version.
+    """Return at most `limit` rows of a table, and the size and version of the table.
 
-    A quarantine table that does not exist yet has no rows. Raise DataError for any other table that does not exist.
+    The rows are the newest ones if the table has windows or is a quarantine table, otherwise any rows. A quarantine
+    table that does not exist yet has no rows. Raise DataError for any other table that does not exist.
     """
     table = table_of(bundle.environment, name)
     if not table.exists(spark):
         base = name.removesuffix(QUARANTINE_SUFFIX)
-        if base != name and table_of(bundle.environment, base).exists(spark):
-            # A quarantine table is created when its first row is quarantined.
+        is_quarantine = base != name
+        if is_quarantine and table_of(bundle.environment, base).exists(spark):
+            # A quarantine table that no step reads is created when its first row is quarantined.
             return TableInfo(name, columns=(), rows=(), count=0, files=0, size=0, version=0, open_windows=0)
         fix = f"first run the step that writes {base!r}"
         raise DataError(f"table {name!r} does not exist yet", where=table.location, fix=fix)
     frame = table.read(spark)
     sort_columns = [column for column in ("window_start", "quarantined_at") if column in frame.columns]
     if sort_columns:
-        newest = frame.orderBy(*(frame[column].desc() for column in sort_columns)).limit(limit)
+        shown = frame.orderBy(*(frame[column].desc() for column in sort_columns)).limit(limit)
     else:
-        newest = frame.limit(limit)
+        shown = frame.limit(limit)
     detail = table.delta(spark).detail().select("numFiles", "sizeInBytes").collect()[0]
     version = table.delta(spark).history(1).select("version").collect()[0]["version"]
     return TableInfo(
         name,
         columns=tuple(frame.columns),
-        rows=_collect_in_utc(newest),
+        rows=_collect_in_utc(shown),
         count=frame.count(),
         files=detail["numFiles"],
         size=detail["sizeInBytes"],
@@ -93,7 +96,7 @@ def read_table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: in
 
 
 def _collect_in_utc(frame: DataFrame) -> tuple[tuple[Any, ...], ...]:
-    """Return the rows of the frame with timestamps in UTC. (pyspark returns timestamps in the local time zone.)"""
+    """Return the rows of the frame, with timestamps as naive datetimes in UTC. (pyspark returns them in local time.)"""
     timestamp_indexes = {
         index for index, field in enumerate(frame.schema.fields) if field.dataType.typeName() == "timestamp"
     }
@@ -110,7 +113,7 @@ def _count_open_windows(bundle: Bundle, name: str) -> int:
     """Return the number of open windows of a gold table, each counted once per group.
 
     The step that writes the table keeps the open windows in its state; the event of its last batch has their number.
-    Return 0 if there is no batch yet, or if no gold step writes the table in append mode.
+    Return 0 if there is no batch yet, or if no gold step with `output: append` writes the table.
     """
     for pipeline in bundle.pipelines.values():
         for step in pipeline.steps.values():

@@ -6,10 +6,10 @@ from pyspark.sql import DataFrame
 
 
 def deduplicate(rows: DataFrame, /, *, keys: list[str], forever: bool = False) -> DataFrame:
-    """Drop each row whose values in the columns `keys` are those of an earlier row.
+    """Drop each row that has the same values in the columns `keys` as an earlier row.
 
-    Keys are kept in state for the watermark's delay. With `forever`, they are kept without limit, so the state grows
-    without limit too.
+    By default, Spark keeps keys in its state for the watermark's delay, and may not drop a later duplicate. With
+    `forever`, keys are kept without limit, so the state grows without limit too.
     """
     if isinstance(keys, str) or not keys:
         raise ValueError(f"deduplicate: keys must be a list of one or more column names, not {keys!r}")

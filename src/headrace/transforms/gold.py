@@ -21,7 +21,7 @@ FUNCTIONS: dict[str, Callable[[Column], Column]] = {
     "first": F.first,
     "last": F.last,
 }
-# In every transform, `headrace check` validates the values of settings that are annotated with this type name.
+# Settings of any transform can be annotated with this type: `headrace check` then validates their values as durations.
 Duration = str
 DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
 
@@ -39,9 +39,10 @@ def aggregate_windows(
 ) -> DataFrame:
     """Compute aggregates such as `{revenue: {sum: amount}, orders: {count: "*"}}` per window and group.
 
-    `time` is the column with the event time; `by` are the columns to group by. `window` alone makes tumbling windows,
-    `window` and `slide` make sliding windows, and `gap` alone makes session windows, which end after a pause of that
-    length.
+    `time` is the column with the event time. `by` are the columns to group by; without `by`, each window has one group.
+    `window` alone makes tumbling windows, `window` and `slide` make sliding windows, and `gap` alone makes session
+    windows, which end after a pause of that length.
+
     The columns of the result are `window_start`, `window_end`, the columns of `by`, and the aggregates.
     """
     if isinstance(by, str):
@@ -71,6 +72,7 @@ def aggregate_windows(
 
 
 def _time_window(time: str, window: str | None, slide: str | None, gap: str | None) -> Column:
+    """Return the window of a row. Raise ValueError for an invalid duration or combination of durations."""
     # Spark 4.2.0 treats an invalid session gap as null, and silently drops every row.
     for name, value in (("window", window), ("slide", slide), ("gap", gap)):
         if value is not None and not DURATION.fullmatch(str(value)):

@@ -19,8 +19,9 @@ def join_static(
 ) -> DataFrame:
     """Join a stream with static tables: add the columns of each dimension to the rows with equal key columns.
 
-    `dimensions` are the static inputs by name. `keys` is a list of key columns for all dimensions, or a list for each
-    dimension by name. Key columns have the same names in the stream and in the dimension. A null key matches nothing.
+    `dimensions` are the static inputs by name. `keys` is one list of key columns for every dimension, or a mapping from
+    the name of each dimension to its list. Key columns have the same names in the stream and in the dimension. Rows
+    without a match get nulls if `how` is "left", and are dropped if it is "inner". A null key matches nothing.
     If a key occurs twice in a dimension, each row of the stream with this key is duplicated.
     """
     if how not in ("left", "inner"):
@@ -51,12 +52,12 @@ def _join(rows: DataFrame, dimension: DataFrame, name: str, keys: list[str], how
             raise ValueError(
                 f"join_static: 'keys' names unknown columns {unknown}; the columns of {side} are {columns}"
             )
-    added = [column for column in dimension.columns if column not in keys]
-    if conflicting := [column for column in added if column in rows.columns]:
+    added_columns = [column for column in dimension.columns if column not in keys]
+    if conflicting := [column for column in added_columns if column in rows.columns]:
         raise ValueError(
             f"join_static: dimension {name!r} has columns {conflicting} that the stream already has; "
             "rename or drop them in the step that writes the dimension"
         )
     # Spark's join moves the key columns to the front. Keep the order of the stream's columns instead.
-    ordered_columns = [F.col(f"`{column}`") for column in (*rows.columns, *added)]
+    ordered_columns = [F.col(f"`{column}`") for column in (*rows.columns, *added_columns)]
     return rows.join(dimension, keys, how).select(ordered_columns)
