@@ -1,4 +1,7 @@
-"""Tools for users' tests: run transforms as streams, whole pipelines, a Kafka broker and a local workspace."""
+"""Tools for users' tests: run transforms as streams, and run whole pipelines.
+
+The submodule `kafka_broker` starts a Kafka broker, and `workspace` serves a local Databricks workspace.
+"""
 
 from headrace.testing.pipeline_run import PipelineRun, run_pipeline
 from headrace.testing.stream_harness import Input, Stream, StreamHarness

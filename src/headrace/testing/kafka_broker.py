@@ -22,10 +22,11 @@ from headrace.spark import jars, java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Value = str | bytes | None
+Value = str | bytes | None  # of the key or the value of a record; a str is sent as UTF-8
 
 _TIMEOUT_S = 60.0
 _READY_MESSAGE = "Kafka Server started"
+# Use little memory, and only the quick compiler (C1), so that the broker starts quickly.
 _JVM_OPTIONS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _SETTINGS = """\
 process.roles=broker,controller
@@ -113,7 +114,7 @@ class KafkaBroker:
             _wait_for(lambda: self._topic_id(admin, name) is None, f"topic {name!r} was not deleted")
 
     def send(self, topic: str, records: Iterable[Value | tuple[Value, Value]]) -> None:
-        """Append records to a topic in this order; each is a value, or a tuple of key and value."""
+        """Append records to a topic, in order within each partition; each is a value, or a tuple of key and value."""
         self._require_topic(topic)
         pairs = [record if isinstance(record, tuple) else (None, record) for record in records]
         if not pairs:
@@ -163,6 +164,7 @@ class KafkaBroker:
             admin.close()
 
     def _topic_id(self, admin: Any, name: str) -> Any:
+        """Return the id of a topic; None if the broker has no such topic, or does not know it yet."""
         listing = admin.listTopics().namesToListings().get().get(name)
         return None if listing is None else listing.topicId()
 
@@ -217,7 +219,7 @@ def _bytes(value: bytearray | bytes | None) -> bytes | None:
 
 
 def _free_ports(count: int) -> list[int]:
-    # These ports are below the ephemeral ports, which an outgoing connection could take before the broker does.
+    # These are not ephemeral ports: an outgoing connection could take an ephemeral port before the broker does.
     candidates = random.sample(range(20_000, 32_000), 1000)
     return list(islice(filter(_is_free, candidates), count))
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PipelineRun:
-    """The result of a run: its tables and the events of its batches."""
+    """The result of a run: its tables and all of its events."""
 
     spark: SparkSession
     bundle: Bundle
     events: tuple[Event, ...]
 
     def table(self, name: str) -> DataFrame:
-        """Return a table as a DataFrame, which is read lazily and therefore includes the rows of later runs."""
+        """Return a table as a DataFrame. It is read only when it is used, so it may include rows of later runs."""
         return table_of(self.bundle.environment, name).read(self.spark)
 
     def rows(self, name: str) -> list[Row]:
@@ -36,19 +36,20 @@ class PipelineRun:
         return self.table(name).collect()
 
     def quarantine(self, name: str) -> list[Row]:
-        """Return the quarantined rows of a table, or an empty list if the quarantine table does not exist yet."""
+        """Return the rows of the quarantine table `<name>_quarantine`; empty if this table does not exist."""
         table = table_of(self.bundle.environment, name + QUARANTINE_SUFFIX)
         return table.read(self.spark).collect() if table.exists(self.spark) else []
 
     def total(self, step: str, count: str) -> int:
-        """Return the sum of one count, such as `rows`, `late` or `duplicates`, over the batches of a step."""
+        """Return the sum over the batches of a step. `count` is a field of Event, such as `rows` or `duplicates`."""
         return sum(getattr(event, count) for event in self.events if event.step == step and event.what == "batch")
 
 
 def relocate(bundle: Bundle, directory: Path, sources: Mapping[str, Path | Source] | None = None) -> Bundle:
-    """Return the bundle with its tables, checkpoints and folders in `directory`.
+    """Return the bundle with its tables, checkpoints and folders in `directory`, which becomes the bundle's root.
 
-    `sources` replaces sources by name: a path replaces only the path of a file source, a Source the whole definition.
+    `sources` replaces sources by name: a path replaces only the path of a file source; a Source replaces the whole
+    definition. Raise ConfigurationError for a path if the source is not a file source.
     """
     environment = bundle.environment
     new_sources = dict(environment.sources)
@@ -88,9 +89,9 @@ def run_pipeline(
     """Run a pipeline of the bundle in `root` until it has processed all available data.
 
     Tables, checkpoints and folders are in `directory`; another run with the same directory processes new data only.
-    Topics are written to the environment's own servers. `sources` replaces sources by name: a path replaces the path
-    of a file source. `values` are the values that the environment requires. `only` names the steps to run; if it is
-    empty, all steps run.
+    Topics are not replaced: their rows are sent to the servers that the environment names. `sources` replaces sources
+    by name: a path replaces only the path of a file source; a Source replaces the whole definition. `values` are the
+    values that the environment requires. `only` names the steps to run; if it is empty, all steps run.
     """
     from headrace.runtime import runner
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
-Rows = Sequence[Any]  # tuples, dictionaries or Rows: anything that createDataFrame accepts
-Output = Literal["append", "update", "complete"]
+Rows = Sequence[Any]  # each item is a tuple, a dictionary or a pyspark Row, as createDataFrame accepts them
+Output = Literal["append", "update", "complete"]  # Spark's output mode
 
 
 @dataclass(frozen=True)
 class Input:
-    """A streaming input of a transform: its schema, and its watermark as event-time column and delay."""
+    """A streaming input of a transform. `watermark` is the event-time column and the delay; None sets no watermark."""
 
     schema: StructType | str
     watermark: tuple[str, str] | None = None
@@ -41,7 +41,7 @@ class StreamHarness:
         output: Output = "append",
         **settings: Any,
     ) -> Stream:
-        """Return a stream without rows; `Stream.feed` adds rows.
+        """Apply the transform to inputs that have no rows yet. `Stream.feed` adds rows and runs the query.
 
         `inputs` are passed to the transform's parameters by name; a DataFrame is a static input. A single Input is
         passed to the first parameter. `settings` are the transform's other arguments.
@@ -65,7 +65,10 @@ class StreamHarness:
         output: Output = "append",
         **settings: Any,
     ) -> list[list[Row]]:
-        """Start a stream and feed the batches to it, one after the other; return the output rows of each batch."""
+        """Start a stream and feed the batches to it, one after the other; return the output rows of each batch.
+
+        A batch is a list of rows for the only streaming input, or a mapping from the names of inputs to their rows.
+        """
         stream = self.start(transform, inputs, output=output, **settings)
         return [stream.feed(**batch) if isinstance(batch, Mapping) else stream.feed(batch) for batch in batches]
 
@@ -83,7 +86,11 @@ class Stream:
         self._output = output
 
     def feed(self, rows: Rows = (), /, **by_input: Rows) -> list[Row]:
-        """Process one batch of rows, for the only streaming input or by input name; return the output rows."""
+        """Add rows and process them in one batch; return the output rows.
+
+        `rows` are for the only streaming input; rows for several inputs are passed by input name. Without any rows,
+        the query only restarts from its checkpoint.
+        """
         if rows and len(self._inputs) != 1:
             raise ValueError(f"the stream has several inputs; pass the rows by input name: {list(self._inputs)}")
         batch = dict(by_input)
@@ -99,7 +106,8 @@ class Stream:
         return self._process_available()
 
     def _process_available(self) -> list[Row]:
-        # All files are written before the query starts, so the rows of all inputs are processed in one batch.
+        # All files are written before the query starts, so the rows of all inputs are processed in one batch. If this
+        # batch advances the watermark, Spark runs another batch without new rows, which may have output rows too.
         batches: list[list[Row]] = []
         query = (
             self._frame.writeStream.outputMode(self._output)
@@ -126,7 +134,7 @@ def _call(
 ) -> DataFrame:
     """Call the transform as a run does: a positional-only first parameter takes the only streaming input.
 
-    The name of that input does not matter. All other inputs and the settings are passed by name.
+    The name of the streaming input then does not matter. All other inputs and the settings are passed by name.
     """
     first = next(iter(inspect.signature(transform).parameters.values()))
     if first.kind is not first.POSITIONAL_ONLY:

@@ -24,6 +24,15 @@ def test_job_is_returned_with_the_defaults_of_the_platform(client: WorkspaceClie
     assert "no_such_key" not in document["settings"]
 
 
+def test_all_fields_of_the_sdk_are_stored_except_permissions(client: WorkspaceClient) -> None:
+    permissions = [{"user_name": "bob", "level": "CAN_VIEW"}]
+    number = create(client, job(duration_target="5 minutes", permissions=permissions))
+    document = client.api_client.do("GET", "/api/2.2/jobs/get", query={"job_id": number})
+    assert isinstance(document, dict)
+    assert document["settings"]["duration_target"] == "5 minutes"
+    assert "permissions" not in document["settings"]
+
+
 def test_each_create_call_creates_another_job(client: WorkspaceClient) -> None:
     numbers = {create(client, job(name="Orders")) for _ in range(2)}
     create(client, job(name="orders two"))

@@ -146,7 +146,7 @@ def test_delay_of_a_failing_continuous_job_doubles_up_to_a_limit(
         number = create(client, continuous())
         for count in range(1, 9):
             wait_until(lambda count=count: len(delays) == count, "the end of a run")  # type: ignore[misc]
-            _dispatcher(workspace).ensure_continuous_run(number)
+            _dispatcher(workspace).start_run_if_continuous(number)
         wait_until(lambda: len(delays) == 9, "the end of the last run")
         assert {state(client, run.run_id or 0) for run in _runs(client, number)} == {"FAILED"}
     assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]

@@ -1,4 +1,4 @@
-"""A local Databricks workspace: its REST API over a directory, with jobs that run as real processes."""
+"""A local Databricks workspace: serves the REST API, stores everything in a directory, runs jobs as real processes."""
 
 from headrace.testing.workspace.faults import Call, Faults
 from headrace.testing.workspace.local_workspace import LocalWorkspace

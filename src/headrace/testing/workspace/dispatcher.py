@@ -13,7 +13,7 @@ from headrace.testing.workspace.store import Store
 
 WORKSPACE_STOPPED = "The workspace was stopped while the run was active."
 MAX_RESTART_DELAY_S = 60.0  # between two runs of a continuous job that fails
-# Executes the tasks of a run. The arguments are the run, an event that cancels it, and a function that saves it.
+# Executes the tasks of a run. The arguments are the run, an event that cancels the run, and a function that saves it.
 RunTasks = Callable[[Run, threading.Event, Callable[[], None]], None]
 
 
@@ -25,7 +25,10 @@ class ActiveRun(NamedTuple):
 
 
 class Dispatcher:
-    """Starts each run in its own thread, which calls `run_tasks`. A continuous job restarts after `restart_delay_s`."""
+    """Starts each run in its own thread, which calls `run_tasks`.
+
+    A continuous job restarts after `restart_delay_s`, which doubles with each further failure in a row.
+    """
 
     def __init__(self, store: Store, run_tasks: RunTasks, *, restart_delay_s: float) -> None:
         self._store, self._run_tasks, self._restart_delay_s = store, run_tasks, restart_delay_s
@@ -42,7 +45,7 @@ class Dispatcher:
                 _end_with_internal_error(run, WORKSPACE_STOPPED)
                 self._save(run)
         for job in self._store.all("jobs"):
-            self.ensure_continuous_run(job["job_id"])
+            self.start_run_if_continuous(job["job_id"])
 
     def runs(self, job_id: int | None = None) -> list[Run]:
         """Return all runs, or those of one job, in the order of creation."""
@@ -58,7 +61,11 @@ class Dispatcher:
         token: str = "",
         overrides: Document | None = None,
     ) -> Run:
-        """Create a run and start it. If the job has its maximum number of concurrent runs, queue or skip the run."""
+        """Create a run and start it.
+
+        If the job already has its maximum number of concurrent runs, queue the run if the job has a queue, or else
+        skip the run.
+        """
         settings = job["settings"]
         with self._store.lock:
             earlier_runs = self.runs(job["job_id"])
@@ -85,7 +92,7 @@ class Dispatcher:
         return run
 
     def cancel(self, run_id: int) -> None:
-        """End a queued run, or ask an active run to stop."""
+        """End a queued run, or ask a started run to stop. A run that has ended is not changed."""
         with self._store.lock:
             run = self._runs[run_id]
             if run.phase == "QUEUED":
@@ -104,10 +111,10 @@ class Dispatcher:
                 if run.is_active:
                     self.cancel(run.run_id)
 
-    def ensure_continuous_run(self, job_id: int) -> None:
-        """Start a run of a continuous job, unless the job is paused or has an active run."""
+    def start_run_if_continuous(self, job_id: int) -> None:
+        """Start a run of a continuous job, unless the job is paused or has an active run. Ignore other jobs."""
         with self._store.lock:
-            timer = self._timers.pop(job_id, None)
+            timer = self._timers.pop(job_id, None)  # a call that `_start_next` has scheduled; this call replaces it
             if timer is not None:
                 timer.cancel()
             job = self._store.get("jobs", job_id)
@@ -124,10 +131,10 @@ class Dispatcher:
             for timer in self._timers.values():
                 timer.cancel()
             active = list(self._active.values())
-        for run in active:
-            run.stop.set()
-        for run in active:
-            run.thread.join()
+        for active_run in active:
+            active_run.stop.set()
+        for active_run in active:
+            active_run.thread.join()
 
     def _start(self, run: Run) -> None:
         stop = threading.Event()
@@ -149,7 +156,7 @@ class Dispatcher:
         except Exception:  # a bug in the workspace ends the run; otherwise clients would wait for the run forever
             _end_with_internal_error(run, traceback.format_exc())
         with self._store.lock:
-            if stop.is_set() and run.phase == "RUNNING":  # by `stop`; `cancel` sets the phase TERMINATING
+            if stop.is_set() and run.phase == "RUNNING":  # stopped by `stop`; `cancel` sets TERMINATING
                 _end_with_internal_error(run, WORKSPACE_STOPPED)
             elif run.is_active:
                 _finish(run)
@@ -172,7 +179,7 @@ class Dispatcher:
             failures = self._failures.get(ended.job_id, 0) + 1 if ended.result == "FAILED" else 0
             self._failures[ended.job_id] = failures
             delay_s = min(self._restart_delay_s * 2 ** max(failures - 1, 0), MAX_RESTART_DELAY_S)
-            timer = threading.Timer(delay_s, self.ensure_continuous_run, (ended.job_id,))
+            timer = threading.Timer(delay_s, self.start_run_if_continuous, (ended.job_id,))
             timer.daemon = True
             self._timers[ended.job_id] = timer
             timer.start()

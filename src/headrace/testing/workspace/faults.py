@@ -29,15 +29,18 @@ class Fault:
     when: str  # "before" or "after" the call takes effect
     number: int
     path: str
-    response: Response | None = None  # without a response and a delay, the connection is dropped
+    response: Response | None = None  # with neither a response nor a delay, the connection is dropped
     delay_s: float = 0.0
 
 
 class Faults:
     """The calls received so far, and the faults of future calls.
 
-    `number` counts calls from 1; with `path`, it counts only calls whose path contains that text.
-    `on_call`, if set, is called twice for each call, with its number and "before" or "after" the call takes effect.
+    The parameter `number` selects a call. It counts from 1 all calls since the last `reset`; with `path`, only those
+    whose path contains that text. `retry_after` is the value of the header Retry-After in seconds; None omits it.
+
+    `on_call`, if set, is called with the number of each call and "before" or "after": before the call takes effect, and
+    again afterwards, unless a fault has dropped the request.
     """
 
     def __init__(self) -> None:
@@ -80,7 +83,7 @@ class Faults:
         self._faults.append(Fault("after", number, path, delay_s=seconds))
 
     def record_call(self, method: str, path: str) -> tuple[int, list[Fault]]:
-        """Record a call; return its number and its faults."""
+        """Record a call; return its number, and the faults that apply to it."""
         with self._lock:
             self.calls.append(Call(method, path))
             faults = [fault for fault in self._faults if fault.path in path and fault.number == self._count(fault.path)]

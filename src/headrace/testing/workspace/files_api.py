@@ -1,4 +1,4 @@
-"""Workspace files: the endpoints of /api/2.0/workspace and /api/2.0/workspace-files, over a directory."""
+"""Workspace files, stored in a directory: the endpoints of /api/2.0/workspace and /api/2.0/workspace-files."""
 
 from __future__ import annotations
 
@@ -82,19 +82,22 @@ class WorkspaceFiles:
         if local_path.is_dir():
             raise invalid_parameter(f"Path ({path}) is a directory; only files can be exported")
         content = local_path.read_bytes()
-        _require_size(content)
+        _require_allowed_size(content)
         if request.flag("direct_download"):
             return Response(body=content, content_type="application/octet-stream")
         return {"content": base64.b64encode(content).decode(), "file_type": local_path.suffix.removeprefix(".")}
 
     def import_(self, request: Request) -> Document:
-        """Write a file whose content is base64 text in JSON, or an upload in a multipart form."""
+        """Write a file whose content is base64 text in JSON, or an upload in a multipart form.
+
+        An existing file is replaced only if `overwrite` is set; this also applies to `import_file`.
+        """
         content = request.parameters().get("content", "")
         try:
             content = content if isinstance(content, bytes) else base64.b64decode(str(content), validate=True)
         except binascii.Error:
             raise invalid_parameter("The content is not base64") from None
-        _require_size(content)
+        _require_allowed_size(content)
         self._write(request.required_text("path"), content, overwrite=request.flag("overwrite"), conflict_status=400)
         return {}
 
@@ -154,6 +157,6 @@ def _already_exists(path: str, status: int) -> ApiError:
     return ApiError(status, "RESOURCE_ALREADY_EXISTS", f"Path ({path}) already exists.")
 
 
-def _require_size(content: bytes) -> None:
+def _require_allowed_size(content: bytes) -> None:
     if len(content) > MAX_BYTES:
         raise ApiError(400, "MAX_NOTEBOOK_SIZE_EXCEEDED", f"File size is over the limit of {MAX_BYTES} bytes")

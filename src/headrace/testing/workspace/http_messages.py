@@ -53,7 +53,10 @@ class Response:
 
 @dataclass(frozen=True)
 class Request:
-    """One call of an authenticated user; `path_parameters` are the variable parts of the path."""
+    """One call. `path_parameters` are the variable parts of the path.
+
+    `user` is the authenticated user; it is empty for a call that was rejected or needs no token.
+    """
 
     method: str
     path: str
@@ -94,7 +97,7 @@ class Request:
             raise invalid_parameter(f"{problem}: {name}") from None
 
     def flag(self, name: str) -> bool:
-        """Return a boolean parameter, which is false by default."""
+        """Return whether a parameter is true. A missing parameter is false, and so is one with another value."""
         return self.parameters().get(name) in (True, "true")
 
     def _form_fields(self) -> Document:
@@ -117,8 +120,8 @@ def paginate(
 ) -> tuple[list[Document], str]:
     """Return one page of documents, newest first, and the token of the next page, or "" on the last page.
 
-    The token is the last id of the page, so documents that are created or deleted between two calls do not shift the
-    next page.
+    The token is the last id of the returned page, so documents that are created or deleted between two calls do not
+    shift the next page.
     """
     limit = request.integer("limit", default_limit)
     if not 0 < limit <= max_limit:

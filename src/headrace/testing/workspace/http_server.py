@@ -21,7 +21,7 @@ from headrace.testing.workspace.http_messages import ApiError, Document, Request
 from headrace.testing.workspace.tokens import Tokens
 
 HOST = "127.0.0.1"
-DISCOVERY_PATH = "/.well-known/databricks-config"
+DISCOVERY_PATH = "/.well-known/databricks-config"  # where the SDK finds the login service
 # The Host header must be a loopback address, as protection against DNS rebinding: the domain of a web page can resolve
 # to 127.0.0.1, but the page's requests have that domain in the Host header. A tunnel changes the port, so any port is
 # accepted.
@@ -32,9 +32,10 @@ Route = tuple[str, str, Endpoint]  # method, pattern of the path, endpoint
 
 
 class Server(ThreadingHTTPServer):
-    """Serves calls on loopback until it is closed. Closing it also closes all connections.
+    """Serves calls on 127.0.0.1 until it is closed. Closing it also closes all connections.
 
-    `on_user` is called with the user of each call before its endpoint, and `watch` with a line for each call.
+    `on_user` is called with the user of each call before the endpoint is called. `watch` is called with one line of
+    text for each call: method, path, and the outcome, which is the status or "lost" for a dropped connection.
     """
 
     daemon_threads = True
@@ -81,7 +82,7 @@ class Server(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def server_bind(self) -> None:
-        """Bind without the lookup of the host name, which the base class does."""
+        """Bind to the port. Unlike the base class, do not look up the name of the host."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
 
@@ -131,7 +132,10 @@ class ConnectionHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def serve(self) -> None:
-        """Serve one call and apply its faults."""
+        """Serve one call, and apply the faults that a test injects.
+
+        Rejected calls and calls of DISCOVERY_PATH are not counted and have no faults.
+        """
         path, _, query = self.path.partition("?")
         try:
             self._require_loopback()
@@ -181,7 +185,10 @@ class ConnectionHandler(BaseHTTPRequestHandler):
         return content
 
     def _is_public(self, path: str) -> bool:
-        """Return whether the call needs no token. The SDK discovers the login services before it logs in."""
+        """Return whether the call needs no token: only a call of DISCOVERY_PATH, which the SDK makes before it logs in.
+
+        A call with a body always needs a token, so that the server reads no bodies of unknown clients.
+        """
         has_body = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
         return path == DISCOVERY_PATH and not has_body
 
@@ -191,7 +198,7 @@ class ConnectionHandler(BaseHTTPRequestHandler):
             raise ApiError(403, "PERMISSION_DENIED", f"Host is not a loopback address: {', '.join(hosts) or 'none'}")
 
     def _reject(self, request: Request, response: Response) -> None:
-        """Respond to a call without handling its body, and close the connection."""
+        """Respond to a call whose body has not been read, discard the body, and close the connection."""
         self._report(request, str(response.status))
         self.close_connection = True
         self._send(response)

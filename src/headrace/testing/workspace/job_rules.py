@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 from headrace.config.databricks.cron import cron_error
 from headrace.testing.workspace.http_messages import ApiError, Document, invalid_parameter
 
+# The allowed values of fields with these names, at any depth of a definition.
 ENUM_FIELDS: Mapping[str, tuple[str, ...]] = {
     "pause_status": ("PAUSED", "UNPAUSED"),
     "task_retry_mode": ("NEVER", "ON_FAILURE"),
@@ -37,15 +38,11 @@ FREE_FORM_FIELDS = ("named_parameters", "tags", "custom_tags", "spark_conf", "sp
 
 
 def validate(settings: Document) -> None:
-    """Raise ApiError for a job definition that the platform rejects, with the first problem."""
+    """Raise ApiError with the first problem of a job definition that the platform rejects."""
     try:
         problem = next(_problems(settings), None)
-    except (
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ) as error:  # wrong structure, such as a list instead of an object
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # The definition has a wrong structure, such as a list instead of an object.
         raise ApiError(400, "MALFORMED_REQUEST", f"Could not parse request object: {error!r}") from error
     if problem is not None:
         raise invalid_parameter(problem)
@@ -109,7 +106,8 @@ def _dependency_problems(upstream_keys: Mapping[str, list[str]]) -> Iterator[str
         for upstream_key in upstream:
             if upstream_key not in upstream_keys:
                 yield f"Task '{key}' depends on task '{upstream_key}', which is not defined."
-    # Remove tasks that depend on no remaining task, again and again. Tasks that cannot be removed depend on a cycle.
+    # Repeatedly remove the tasks that depend on no remaining task. The tasks that remain are in a cycle, or depend on
+    # one.
     remaining = dict(upstream_keys)
     while ready := [key for key, upstream in remaining.items() if not set(upstream) & set(remaining)]:
         for key in ready:

@@ -18,7 +18,7 @@ TERMINATION_DETAILS: Mapping[str, tuple[str, str]] = {
     "UPSTREAM_FAILED": ("SKIPPED", "CLIENT_ERROR"),
     "EXCLUDED": ("SKIPPED", "SUCCESS"),
     "MAXIMUM_CONCURRENT_RUNS_REACHED": ("MAX_CONCURRENT_RUNS_EXCEEDED", "CLIENT_ERROR"),
-    "": ("INTERNAL_ERROR", "INTERNAL_ERROR"),
+    "": ("INTERNAL_ERROR", "INTERNAL_ERROR"),  # a run with an internal error has no result
 }
 
 
@@ -30,7 +30,10 @@ def now_ms() -> int:
 # The field names of the following classes are the keys of the JSON files in the workspace's directory.
 @dataclass
 class RunState:
-    """The state of a run or a task: its life-cycle state (`phase`), and its result once it has ended."""
+    """The state of a run or a task: its life-cycle state (`phase`), and its result once it has ended.
+
+    `start` and `end` are in milliseconds since 1970; `end` is 0 until the run or task has ended.
+    """
 
     run_id: int
     phase: str = "PENDING"
@@ -45,7 +48,7 @@ class RunState:
         return self.phase in ACTIVE_STATES
 
     def finish(self, result: str, message: str = "", phase: str = "TERMINATED") -> None:
-        """Set the result and the end time."""
+        """Set the last phase, the result with its message, and the end time."""
         self.phase, self.result, self.message, self.end = phase, result, message, now_ms()
 
     def state_document(self) -> Document:
@@ -76,7 +79,11 @@ class TaskRun(RunState):
 
 @dataclass
 class Run(RunState):
-    """One run; `settings` is the definition of the job when the run was created."""
+    """One run; `settings` is the definition of the job when the run was created.
+
+    `number` counts the runs of the job from 1. `token` is the idempotency token of run-now, and `overrides` are the
+    parameters that run-now sets for this run only.
+    """
 
     job_id: int = 0
     number: int = 1
@@ -109,8 +116,8 @@ class Run(RunState):
     def api_document(self, url: str, *, with_tasks: bool, task_run_id: int | None = None) -> Document:
         """Return the run in the format of the API.
 
-        `with_tasks` adds all tasks, or if `task_run_id` is set, only the task with this run id. `url` is that of the
-        workspace.
+        `with_tasks` adds all tasks, or if `task_run_id` is set, only the task with this run id; without `with_tasks`,
+        the tasks are left out. `url` is that of the workspace.
         """
         document = {
             **self.state_document(),

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import time
 
+from headrace.config.databricks.job_grammar import job_grammar
 from headrace.testing.workspace import job_rules
 from headrace.testing.workspace.dispatcher import Dispatcher
 from headrace.testing.workspace.http_messages import Document, Request, does_not_exist, invalid_parameter, paginate
 from headrace.testing.workspace.store import Store
 
-# The platform stores these fields of a definition and silently drops all others.
-FIELDS = """
-budget_policy_id continuous deployment description edit_mode email_notifications environments format git_source health
-job_clusters max_concurrent_runs name notification_settings parameters performance_target queue run_as schedule tags
-tasks timeout_seconds trigger usage_policy_id webhook_notifications
-"""
-STORED_FIELDS = frozenset(FIELDS.split())
+# `list` returns these fields only with `expand_tasks`. `get` returns them on the first page, and `tasks` on all pages.
 ARRAY_FIELDS = ("tasks", "job_clusters", "environments", "parameters")
 TASKS_PER_PAGE = 100
 
@@ -37,7 +32,7 @@ class Jobs:
             "settings": settings,
         }
         self._store.put("jobs", job_id, job)
-        self._dispatcher.ensure_continuous_run(job_id)
+        self._dispatcher.start_run_if_continuous(job_id)
         return {"job_id": job_id}
 
     def reset(self, request: Request) -> Document:
@@ -51,7 +46,7 @@ class Jobs:
             if "run_as" in job["settings"]:  # the platform keeps run_as if the new definition has none
                 settings.setdefault("run_as", job["settings"]["run_as"])
             self._store.put("jobs", job["job_id"], {**job, "settings": settings})
-            self._dispatcher.ensure_continuous_run(job["job_id"])
+            self._dispatcher.start_run_if_continuous(job["job_id"])
         return {}
 
     def delete(self, request: Request) -> Document:
@@ -81,7 +76,10 @@ class Jobs:
         }
 
     def list(self, request: Request) -> Document:
-        """Return jobs, newest first. The parameter `name` selects jobs by name, without regard to case."""
+        """Return jobs, newest first. The parameter `name` selects jobs by name, without regard to case.
+
+        Tasks and other arrays are left out unless `expand_tasks` is set.
+        """
         name = request.parameters().get("name")
         matches = [
             job
@@ -108,9 +106,15 @@ class Jobs:
         return job
 
 
+def _stored_fields() -> set[str]:
+    """Return the fields of a definition that the platform stores. It silently drops all others."""
+    return set(job_grammar().kinds["JobSettings"]) - {"permissions"}  # a job's permissions have an API of their own
+
+
 def _normalize(definition: Document) -> Document:
     """Validate a definition and return it as the platform stores it, with the platform's defaults."""
-    settings = {field: value for field, value in definition.items() if field in STORED_FIELDS and value is not None}
+    stored_fields = _stored_fields()
+    settings = {field: value for field, value in definition.items() if field in stored_fields and value is not None}
     job_rules.validate(settings)
     settings.setdefault("name", "Untitled")
     settings |= {"format": "MULTI_TASK"}

@@ -1,4 +1,4 @@
-"""The local workspace, for tests and the command line: a server over a directory, which also runs jobs."""
+"""The local workspace, for tests and `headrace workspace`: a server that stores files and jobs, and runs the jobs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ USER = "me"
 
 
 class LocalWorkspace:
-    """A workspace on loopback, served inside a `with` block or between `start` and `stop`.
+    """A workspace on 127.0.0.1, served inside a `with` block or between `start` and `stop`.
 
-    It accepts `token`, which is random and belongs to the user `me`, and the tokens that `token_for` returns.
-    With `execute=False`, no processes are started: runs of continuous jobs stay RUNNING, and all other runs succeed at
-    once. `restart_delay` is the number of seconds before a continuous job runs again. `grace` is the number of seconds
-    that a cancelled task has to end. `watch` is called with a line for each call.
+    The workspace accepts `token`, which is random and belongs to the user `me`, and the tokens that `token_for`
+    returns. Port 0 selects a free port. With `execute=False`, no processes are started: runs of continuous jobs stay
+    RUNNING, and all other runs succeed at once. `restart_delay` is the number of seconds before a continuous job runs
+    again; it doubles with each further failure in a row. `grace` is the number of seconds that a cancelled task has to
+    end. `watch`, if given, is called with one line of text for each API call.
     """
 
     def __init__(
@@ -72,7 +73,10 @@ class LocalWorkspace:
         return self._tokens.issue(user)
 
     def start(self) -> None:
-        """Start serving the directory, with the files, jobs and runs that an earlier workspace has stored in it."""
+        """Start serving the directory, with the files, jobs and runs that an earlier workspace has stored in it.
+
+        Runs that were active when the earlier workspace died are ended, and continuous jobs run again.
+        """
         self._store = store = Store(self.directory)
         environment = TaskEnvironment(store.directory)
         files, volumes = WorkspaceFiles(store), Volumes(store)

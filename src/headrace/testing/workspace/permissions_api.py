@@ -42,7 +42,7 @@ class Permissions:
         return self._save(kind, object_id, _requested_grants(request, kind))
 
     def update(self, request: Request) -> Document:
-        """Add grants to an object. They replace the earlier grants of the same principals."""
+        """Add grants. They replace the earlier grants of the same principals; a new owner replaces the old owner."""
         kind, object_id = self._object(request)
         requested = _requested_grants(request, kind)
         principals = {(grant.field, grant.principal) for grant in requested}
@@ -59,6 +59,7 @@ class Permissions:
         return self._document(kind, object_id, grants)
 
     def _load(self, kind: str, object_id: int) -> list[Grant]:
+        """Return the stored grants. If there are none, a job belongs to its creator, and a directory has no grants."""
         stored = self._store.get(f"grants-{kind}", object_id)
         if stored is not None:
             return [Grant(*fields) for fields in stored["grants"]]
@@ -69,8 +70,8 @@ class Permissions:
         """Return the kind and the id of the object in the path; raise ApiError if the object does not exist."""
         kind, text = request.path_parameters
         object_id = int(text) if text.isdigit() else 0
-        target = self._store.get("jobs", object_id) if kind == "jobs" else self._files.find_directory(object_id)
-        if target is None:
+        existing = self._store.get("jobs", object_id) if kind == "jobs" else self._files.find_directory(object_id)
+        if existing is None:
             raise does_not_exist(f"{OBJECT_TYPES[kind].capitalize()} {text} does not exist.")
         return kind, object_id
 

@@ -12,10 +12,11 @@ import yaml
 from headrace.testing.workspace.http_messages import ApiError
 from headrace.testing.workspace.job_run import Run, TaskRun
 from headrace.testing.workspace.task_environment import TaskEnvironment
-from headrace.testing.workspace.task_process import WORKLOAD_FAILED, TaskProcess
+from headrace.testing.workspace.task_process import TaskProcess
 
 POLL_INTERVAL_S = 0.05
-# For each value of `run_if`: whether a task can start after these results of its upstream tasks.
+WORKLOAD_FAILED_MESSAGE = "Workload failed, see run output for details"
+# For each value of `run_if`: whether a task can start, given the set of its upstream tasks' results.
 RUN_IF: Mapping[str, Callable[[set[str]], bool]] = {
     "ALL_SUCCESS": lambda results: results <= {"SUCCESS"},
     "ALL_DONE": lambda results: True,
@@ -36,7 +37,10 @@ class TaskRunner:
         self._environment, self._execute, self._grace_s = environment, execute, grace_s
 
     def __call__(self, run: Run, stop: threading.Event, save: Callable[[], None]) -> None:
-        """Execute the tasks until all have ended, or cancel them once `stop` is set; call `save` after each change."""
+        """Execute the tasks until all have ended, or cancel them once `stop` is set.
+
+        Call `save` when tasks have started or ended. The caller saves the last state of the run.
+        """
         if not self._execute:
             _simulate(run, stop, save)
             return
@@ -46,11 +50,14 @@ class TaskRunner:
                 self._cancel(run, processes)
                 return
             for task in run.tasks:
-                if task.key in processes and processes[task.key].has_ended():
+                if task.key in processes and processes[task.key].clean_up_if_ended():
                     _finish(task, processes.pop(task.key))
                     save()
-                elif task.phase == "PENDING" and _is_ready(run, task):
-                    self._start(run, task, processes)
+                elif task.phase == "PENDING" and not _has_active_upstream(run, task):
+                    if _fulfills_run_if(run, task):
+                        self._start(run, task, processes)
+                    else:
+                        _exclude(run, task)
                     save()
             stop.wait(POLL_INTERVAL_S)
 
@@ -69,7 +76,7 @@ class TaskRunner:
             process.terminate()
         deadline = time.monotonic() + self._grace_s
         while time.monotonic() < deadline:
-            if all(process.has_ended() for process in processes.values()):
+            if all(process.clean_up_if_ended() for process in processes.values()):
                 break
             time.sleep(POLL_INTERVAL_S)
         for process in processes.values():
@@ -90,19 +97,27 @@ def _simulate(run: Run, stop: threading.Event, save: Callable[[], None]) -> None
         task.finish("CANCELED" if run.is_continuous else "SUCCESS")
 
 
-def _is_ready(run: Run, task: TaskRun) -> bool:
-    """Return whether a task can start now. If it can never start, because of its upstream tasks, end the task."""
-    definition = run.task_definition(task.key)
-    upstream_keys = {dependency["task_key"] for dependency in definition.get("depends_on") or []}
-    upstream = [other for other in run.tasks if other.key in upstream_keys]
-    if any(other.is_active for other in upstream):
-        return False
-    results = {other.result for other in upstream}
-    if not upstream or RUN_IF[definition["run_if"]](results):
-        return True
+def _upstream_tasks(run: Run, task: TaskRun) -> list[TaskRun]:
+    dependencies = run.task_definition(task.key).get("depends_on") or []
+    upstream_keys = {dependency["task_key"] for dependency in dependencies}
+    return [other for other in run.tasks if other.key in upstream_keys]
+
+
+def _has_active_upstream(run: Run, task: TaskRun) -> bool:
+    return any(upstream.is_active for upstream in _upstream_tasks(run, task))
+
+
+def _fulfills_run_if(run: Run, task: TaskRun) -> bool:
+    """Return whether a task can start after its upstream tasks have ended. A task without upstream tasks always can."""
+    results = {upstream.result for upstream in _upstream_tasks(run, task)}
+    return not results or RUN_IF[run.task_definition(task.key)["run_if"]](results)
+
+
+def _exclude(run: Run, task: TaskRun) -> None:
+    """End a task that can never start because of the results of its upstream tasks."""
+    results = {upstream.result for upstream in _upstream_tasks(run, task)}
     has_failed_upstream = bool(results & {"FAILED", "UPSTREAM_FAILED"})
     task.finish("UPSTREAM_FAILED" if has_failed_upstream else "EXCLUDED", "An upstream task did not succeed.")
-    return False
 
 
 def _finish(task: TaskRun, process: TaskProcess) -> None:
@@ -115,4 +130,4 @@ def _finish(task: TaskRun, process: TaskProcess) -> None:
 
 def _fail(task: TaskRun, error: str, trace: str = "") -> None:
     task.error, task.trace = error, trace
-    task.finish("FAILED", WORKLOAD_FAILED)
+    task.finish("FAILED", WORKLOAD_FAILED_MESSAGE)

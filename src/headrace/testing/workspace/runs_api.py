@@ -15,8 +15,8 @@ from headrace.testing.workspace.job_run import Run
 from headrace.testing.workspace.store import Store
 from headrace.testing.workspace.task_environment import TaskEnvironment
 
-OVERRIDE_FIELDS = ("python_named_params", "python_params", "job_parameters")
-LOG_LIMIT_BYTES = 5 * 2**20
+OVERRIDE_FIELDS = ("python_named_params", "python_params", "job_parameters")  # of run-now: parameters for this run only
+LOG_LIMIT_BYTES = 5 * 2**20  # get-output returns only the end of a longer output
 
 
 class Runs:
@@ -48,7 +48,7 @@ class Runs:
         return run.api_document(self._url, with_tasks=True, task_run_id=task_run_id)
 
     def list(self, request: Request) -> Document:
-        """Return runs, newest first."""
+        """Return the runs of a job, or of all jobs without `job_id`, newest first."""
         job_id = request.integer("job_id", 0)
         active_only, completed_only = request.flag("active_only"), request.flag("completed_only")
         if active_only and completed_only:
@@ -79,7 +79,7 @@ class Runs:
         return {}
 
     def get_output(self, request: Request) -> Document:
-        """Return the output of a task, and its error if it failed."""
+        """Return the output of a task's run, or of a run with only one task, and its error if it failed."""
         run, task_run_id = self._find(request)
         if task_run_id is None and len(run.tasks) != 1:
             raise invalid_parameter(

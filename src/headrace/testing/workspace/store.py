@@ -15,7 +15,7 @@ from typing import IO
 from headrace.errors import SetupError
 from headrace.testing.workspace.http_messages import Document
 
-FIRST_ID = 1000
+INITIAL_LAST_ID = 1000  # in a new workspace, so that the first id is 1001
 PARTIAL_SUFFIX = ".part"  # of files that are being written
 
 
@@ -32,7 +32,7 @@ class Store:
         for file in self._state.glob("*/*.json"):
             self._documents.setdefault(file.parent.name, {})[int(file.stem)] = json.loads(file.read_bytes())
         counter = self._state / "last_id"
-        self._last_id = int(counter.read_text()) if counter.exists() else FIRST_ID
+        self._last_id = int(counter.read_text()) if counter.exists() else INITIAL_LAST_ID
 
     def close(self) -> None:
         """Unlock the directory, so that another server can use it."""
@@ -82,7 +82,10 @@ class Store:
 
 
 def write_file(path: Path, content: bytes, *, overwrite: bool = True) -> None:
-    """Write a file atomically; raise FileExistsError if it exists and `overwrite` is false."""
+    """Write a file atomically, and create its directory if needed.
+
+    Raise FileExistsError if the file exists and `overwrite` is false.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _temporary_file(path) as temporary:
         temporary.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The local environment of a task: its directory, its wheels, and local paths for paths of the platform."""
+"""What a task needs on this machine: a directory, its wheels, and local paths for workspace and volume paths."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TaskEnvironment:
                 wheel.extractall(site)
 
     def local_parameters(self, parameters: Mapping[str, str], directory: Path) -> dict[str, str]:
-        """Return named parameters with local paths.
+        """Return named parameters, with workspace and volume paths replaced by local paths.
 
         The bundle that a parameter `conf` names is copied into `directory`, and the parameter names the copy.
         """
@@ -48,26 +48,27 @@ class TaskEnvironment:
         return translated
 
     def local_arguments(self, arguments: Iterable[str]) -> list[str]:
-        """Return positional parameters with local paths."""
+        """Return positional parameters, with workspace and volume paths replaced by local paths."""
         return [local_path(str(argument), self._directory) for argument in arguments]
 
-    def _copy_bundle(self, conf: Path, target: Path) -> Path:
-        """Copy a bundle to `target`, with local paths in its environments, and return `target`.
+    def _copy_bundle(self, conf: Path, copy: Path) -> Path:
+        """Copy a bundle to the path `copy`, with local paths in its environment files, and return `copy`.
 
-        `conf` is the bundle or its configuration directory; if it is neither, return it unchanged.
+        `conf` is the bundle or its configuration directory; if it is neither, copy nothing and return `conf`.
         """
         root = next((path for path in (conf, conf.parent) if (path / CONF / "pipelines").is_dir()), None)
         if root is None:
             return conf
-        shutil.copytree(root, target, ignore=shutil.ignore_patterns("*.whl"))
-        for file in (target / CONF).glob("*.yml"):
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*.whl"))
+        for file in (copy / CONF).glob("*.yml"):
             environment = yaml.safe_load(file.read_text(encoding="utf-8"))
             if isinstance(environment, dict):
                 translated = self._local_environment(environment)
                 file.write_text(yaml.safe_dump(translated, sort_keys=False), encoding="utf-8")
-        return target
+        return copy
 
     def _local_environment(self, environment: Document) -> Document:
+        """Return the content of an environment file with local paths; a schema of a catalog becomes a directory."""
         translated: Document = self._local_values(environment)
         tables = translated.get("tables")
         if isinstance(tables, dict) and {"catalog", "schema"} <= set(tables):
@@ -77,6 +78,7 @@ class TaskEnvironment:
         return translated
 
     def _local_values(self, value: Any) -> Any:
+        """Return the value with local paths, at any depth."""
         if isinstance(value, dict):
             return {key: self._local_values(item) for key, item in value.items()}
         if isinstance(value, list):

@@ -26,10 +26,10 @@ def main(task_file: Path) -> None:
     """Run the task that `task_file` describes, and write the result to the file that the task names."""
     threading.Thread(target=_exit_with_workspace, daemon=True).start()
     task = json.loads(task_file.read_text())
-    error, trace = "", ""
+    error, trace = "", ""  # empty unless the task fails
     spark: Any = None
     try:
-        if Path(task["site"], "headrace").is_dir():
+        if Path(task["site"], "headrace").is_dir():  # a task without Headrace needs no session
             spark = _open_session(Path(task["directory"]))
         function = load_entry_point(task["package"], task["entry_point"], task["site"])
         sys.argv = ["job", *task["arguments"]]

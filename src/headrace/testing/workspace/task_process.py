@@ -16,11 +16,10 @@ from headrace.testing.workspace.job_run import Run
 from headrace.testing.workspace.task_environment import TaskEnvironment
 
 TASK_MAIN = Path(__file__).with_name("task_main.py")
-WORKLOAD_FAILED = "Workload failed, see run output for details"
 
 
 class TaskFailure(NamedTuple):
-    """The error of a failed task and its traceback, which is empty if the process left no result."""
+    """The error of a failed task and its traceback, which is empty if the process did not write its result file."""
 
     error: str
     trace: str = ""
@@ -67,7 +66,7 @@ class TaskProcess:
                 start_new_session=True,
             )
 
-    def has_ended(self) -> bool:
+    def clean_up_if_ended(self) -> bool:
         """Return whether the process has ended; if it has, kill the processes that it started."""
         if not self._has_ended and self._process.poll() is not None:
             self.kill()
@@ -107,7 +106,7 @@ def _wheels(run: Run, definition: Document) -> list[str]:
 
 
 def _cluster(run: Run, definition: Document) -> Document:
-    """Return the definition of the task's cluster; empty for a task without a new cluster."""
+    """Return the `new_cluster` of the task or of its job cluster; empty if the task has neither."""
     for cluster in run.settings.get("job_clusters") or []:
         if cluster["job_cluster_key"] == definition.get("job_cluster_key"):
             return dict(cluster.get("new_cluster") or {})
@@ -127,5 +126,5 @@ def _environment_variables(site: Path, cluster: Document) -> dict[str, str]:
         **configured,
         "PYTHONPATH": path,
         "PYTHONUNBUFFERED": "1",
-        "DATABRICKS_RUNTIME_VERSION": "local",
+        "DATABRICKS_RUNTIME_VERSION": "local",  # libraries detect Databricks by this variable
     }

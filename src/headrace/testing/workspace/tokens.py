@@ -24,6 +24,7 @@ class Tokens:
 
     def authenticate(self, authorization: str) -> str:
         """Return the user whose token is in an Authorization header; raise ApiError for any other header."""
+        # After a failed login, the platform's error code is a number, the status; see ApiError.
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise ApiError(401, 401, "Credential was not sent or was of an unsupported type for this API.")

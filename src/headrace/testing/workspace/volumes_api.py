@@ -1,4 +1,4 @@
-"""Files of volumes: the endpoints of /api/2.0/fs/files and /api/2.0/fs/directories, over a directory."""
+"""Files of volumes, stored in a directory: the endpoints of /api/2.0/fs/files and /api/2.0/fs/directories."""
 
 from __future__ import annotations
 
@@ -79,6 +79,7 @@ class Volumes:
         return local_path
 
     def _local_path(self, request: Request) -> Path:
+        """Return the local path of the file or directory in the URL. Create its volume if it does not exist."""
         path = "/" + request.path_parameters[0].strip("/")
         names = split_path(path)
         if names[:1] != [VOLUMES] or len(names) < VOLUME_DEPTH:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from headrace.testing.workspace.http_messages import invalid_parameter
 
-WORKSPACE, VOLUMES = "Workspace", "Volumes"
+WORKSPACE, VOLUMES = "Workspace", "Volumes"  # the first components of paths, on the platform and in the directory
 
 
 def split_path(path: str) -> list[str]:
-    """Return the components of an absolute path; raise ApiError if it is relative or has `.`, `..` or NUL."""
+    """Return the components of an absolute path; raise ApiError if it is relative or contains `.`, `..` or NUL."""
     if not path.startswith("/"):
         raise invalid_parameter(f"Path ({path}) doesn't start with '/'")
     names = [name for name in path.split("/") if name]
@@ -27,7 +27,7 @@ def split_workspace_path(path: str) -> list[str]:
 
 
 def object_id(names: list[str]) -> int:
-    """Return the id of a workspace object: a hash of its path, so that it is the same after a restart."""
+    """Return the id of a workspace object: a hash of the names in its path, so that it is the same after a restart."""
     return int.from_bytes(hashlib.sha256("/".join(names).encode()).digest()[:6])
 
 
