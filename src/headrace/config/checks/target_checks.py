@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.config.checks.identity_checks import check_target_identities
-from headrace.config.databricks.bundle_grammar import FILE
+from headrace.config.databricks.bundle_grammar import BUNDLE_FILE
 from headrace.config.databricks.databricks_yml import Resources
 from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.locations import closest_name, fix_for_unknown_name
@@ -19,8 +19,8 @@ def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: l
         return [
             Problem(
                 draft.locations.where("engine"),
-                f"environment '{draft.name}' has no target: the bundle has no {FILE}",
-                f"write {FILE}",
+                f"environment '{draft.name}' has no target: the bundle has no {BUNDLE_FILE}",
+                f"write {BUNDLE_FILE}",
             )
             for draft in loaded
             if draft.environment is not None and draft.environment.engine.kind == "databricks"
@@ -35,7 +35,9 @@ def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: l
         problems.append(Problem(where, message, f"keep one default; target '{defaults[0]}' is a default too"))
     if resources.jobs and not resources.targets:
         job = next(iter(resources.jobs.values()))
-        problems.append(Problem(job.where(), f"job '{job.key}' has no target", f"add one to {FILE}: targets: {{…}}"))
+        problems.append(
+            Problem(job.where(), f"job '{job.key}' has no target", f"add one to {BUNDLE_FILE}: targets: {{…}}")
+        )
     return problems + _check_names(resources, names)
 
 
