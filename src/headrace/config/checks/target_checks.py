@@ -11,9 +11,10 @@ from headrace.errors import Problem
 
 
 def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: list[str]) -> list[Problem]:
-    """Return problems of targets, environments without a target, and targets without an environment.
+    """Return the problems of targets, environments without a target, and targets without an environment.
 
-    `loaded` are the environments that were loaded, `names` the names of all environments.
+    `loaded` are the environments that were loaded, `names` the names of all environments. Without databricks.yml, only
+    environments with the engine databricks need a target.
     """
     if not resources.exists:
         return [
@@ -38,13 +39,15 @@ def check_targets(resources: Resources, loaded: list[EnvironmentDraft], names: l
         problems.append(
             Problem(job.where(), f"job '{job.key}' has no target", f"add one to {BUNDLE_FILE}: targets: {{…}}")
         )
-    return problems + _check_names(resources, names)
+    return problems + _check_environments(resources, names)
 
 
-def _check_names(resources: Resources, names: list[str]) -> list[Problem]:
+def _check_environments(resources: Resources, names: list[str]) -> list[Problem]:
+    """Return the environments without a target and the targets without an environment. `names` are all environments."""
     problems = []
     without_target = set(names) - set(resources.targets) - {"local"}
-    # The fixes for misspelled targets suggest these environments. They are not also reported as lacking a target.
+    # For a target without an environment, the fix suggests the environment with the most similar name. That environment
+    # is not reported as lacking a target.
     suggested = {closest_name(name, without_target) for name in resources.targets if name not in names}
     for name in resources.targets:
         where = resources.locations.where("targets", name)

@@ -90,9 +90,9 @@ class Job:
         return Problem(self.where(*path), f"job '{self.key}'{self._describe_entry(path)} {message}", fix)
 
     def _describe_entry(self, path: KeyPath) -> str:
-        """Return the task, job cluster or environment that contains the key at a path: ", task 'b'".
+        """Return the task, job cluster or environment that a path is in, in the form ", task 'b'".
 
-        Return an empty string if no entry of JOB_LISTS contains the key.
+        Return an empty string for a path outside the lists in JOB_LISTS.
         """
         for list_key, (noun, key) in JOB_LISTS.items():
             if path[:1] == (list_key,) and len(path) > 1 and isinstance(path[1], int):

@@ -18,6 +18,8 @@ WORKSPACE_REFERENCES = (
     "workspace.host",
     "workspace.root_path",
 )
+USER_REFERENCE_START = "${workspace.current_user."  # the start of each reference to the user who deploys the bundle
+USER_REFERENCE = "${workspace.current_user.short_name}"
 
 
 class Unresolved(str):
