@@ -11,7 +11,8 @@ from headrace.config.databricks.references import Unresolved
 from headrace.config.locations import KeyPath, fix_for_unknown_name
 from headrace.errors import Problem
 
-# The key by which a task refers to a cluster or environment, and the job's list that defines these.
+# The key by which a task refers to a job cluster or a serverless environment, and the list of the job that defines
+# these.
 DEFINITIONS = {"job_cluster_key": "job_clusters", "environment_key": "environments"}
 CLUSTER_KEYS = ("job_cluster_key", "new_cluster", "existing_cluster_id")
 # The kinds of tasks that run on a cluster or on serverless compute. Other tasks need neither.
@@ -19,14 +20,20 @@ COMPUTE_TASKS = ("notebook_task", "python_wheel_task", "spark_python_task")
 
 
 def is_serverless(task: Mapping[str, Any]) -> bool:
-    """Return whether a task runs on serverless compute."""
+    """Return whether a task runs on serverless compute.
+
+    Such a task names a serverless environment, or has no cluster although its kind of task needs compute.
+    """
     needs_compute = any(key in task for key in COMPUTE_TASKS)
     has_cluster = any(key in task for key in CLUSTER_KEYS)
     return "environment_key" in task or (needs_compute and not has_cluster)
 
 
 def check_clusters(job: Job) -> Iterator[Problem]:
-    """Yield the undefined clusters and environments that tasks refer to, and the clusters that cannot start."""
+    """Yield the problems of a job's clusters and serverless environments.
+
+    These are names that are defined twice, undefined names that tasks use, and clusters that cannot start.
+    """
     for key, section in DEFINITIONS.items():
         yield from _check_definitions(job, key, section)
     for path, task in job.runnable_tasks:
@@ -36,7 +43,11 @@ def check_clusters(job: Job) -> Iterator[Problem]:
 
 
 def _check_definitions(job: Job, key: str, section: str) -> Iterator[Problem]:
-    defined: dict[str, int] = {}
+    """Yield the names that a list of the job defines twice, and the undefined names that tasks use.
+
+    `section` is the list. `key` is the key of the name, both in the entries of the list and in tasks.
+    """
+    defined: dict[str, int] = {}  # the index of the entry that defines each name
     for index, entry in _entries(job, section):
         name = entry.get(key)
         if isinstance(name, str) and name in defined:
@@ -54,7 +65,11 @@ def _check_definitions(job: Job, key: str, section: str) -> Iterator[Problem]:
 
 
 def _are_all_names_known(job: Job, key: str, section: str) -> bool:
-    """Return whether all entries of a section have a resolved name. Otherwise the section has been reported."""
+    """Return whether the names that a list of the job defines are all known; True if the job has no such list.
+
+    Return False if the list or an entry is malformed, if a name is missing or unresolved, or if the key of the list is
+    misspelled. These problems are reported elsewhere.
+    """
     if section not in job.body:
         return section not in intended_keys(job.body, job_grammar().kinds["JobSettings"])
     entries = job.body[section]
@@ -65,6 +80,7 @@ def _are_all_names_known(job: Job, key: str, section: str) -> bool:
 
 
 def _check_cluster(job: Job, cluster: Any, path: KeyPath) -> Iterator[Problem]:
+    """Yield a problem if the definition of a cluster has no workers or no node type, without which it cannot start."""
     if not isinstance(cluster, dict) or "policy_id" in cluster:  # the policy may set all other keys
         return
     keys = intended_keys(cluster, job_grammar().kinds["ClusterSpec"])
@@ -72,10 +88,10 @@ def _check_cluster(job: Job, cluster: Any, path: KeyPath) -> Iterator[Problem]:
     is_single_node = cluster.get("is_single_node") is True or (
         isinstance(settings, dict) and settings.get("spark.databricks.cluster.profile") == "singleNode"
     )
-    sizes = keys & {"num_workers", "autoscale"}
-    if not is_single_node and not sizes:
+    worker_keys = keys & {"num_workers", "autoscale"}
+    if not is_single_node and not worker_keys:
         yield job.problem(path, "has no workers", "add num_workers: 1, or is_single_node: true")
-    elif not is_single_node and sizes == {"num_workers"} and cluster.get("num_workers") == 0:
+    elif not is_single_node and worker_keys == {"num_workers"} and cluster.get("num_workers") == 0:
         fix = "write num_workers: 1, or is_single_node: true"
         yield job.problem((*path, "num_workers"), "has no workers", fix)
     if not keys & {"node_type_id", "instance_pool_id"}:
@@ -83,6 +99,7 @@ def _check_cluster(job: Job, cluster: Any, path: KeyPath) -> Iterator[Problem]:
 
 
 def _entries(job: Job, section: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the entries of a list of the job that are mappings, each with its index in the list."""
     entries = job.body.get(section)
     for index, entry in enumerate(entries if isinstance(entries, list) else []):
         if isinstance(entry, dict):

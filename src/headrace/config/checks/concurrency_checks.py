@@ -1,4 +1,4 @@
-"""Check that no two tasks run the same step at the same time, and that serverless tasks have bounded triggers."""
+"""Check that no step runs twice at the same time, and that serverless tasks have only bounded triggers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ BOUNDED_TRIGGERS = ("available_now", "once")
 
 
 def check_writers(jobs: Sequence[Job], drafts: Mapping[str, PipelineDraft]) -> Iterator[Problem]:
-    """Yield the tasks of a target that may run a step at the same time as another task, with the same checkpoint."""
+    """Yield the tasks that may run a step more than once at the same time, with the same checkpoint.
+
+    The other run of the step may be of another task, or of the same task if a for_each_task runs it in parallel. `jobs`
+    are the jobs of one target.
+    """
     calls = [call for job in jobs for call in find_task_calls(job)]
     for index, call in enumerate(calls):
         if call.concurrency > 1 and (steps := call.steps(drafts)):
@@ -26,7 +30,7 @@ def check_writers(jobs: Sequence[Job], drafts: Mapping[str, PipelineDraft]) -> I
             yield call.job.problem((*call.path[:3], "concurrency"), message, fix)
         for other in calls[:index]:
             shared = [step for step in call.steps(drafts) if step in other.steps(drafts)]
-            if shared and _checkpoint_key(call) == _checkpoint_key(other) and not _run_in_sequence(call, other):
+            if shared and _checkpoint_key(call) == _checkpoint_key(other) and not _are_sequential(call, other):
                 is_same_job = call.job.key == other.job.key
                 of_job = "" if is_same_job else f" of job '{other.job.key}'"
                 message = f"may run {_format_steps(shared)} at the same time as task '{other.key}'{of_job}"
@@ -39,9 +43,10 @@ def check_writers(jobs: Sequence[Job], drafts: Mapping[str, PipelineDraft]) -> I
 def check_serverless(
     job: Job, drafts: Mapping[str, PipelineDraft], environment: EnvironmentDraft | None
 ) -> Iterator[Problem]:
-    """Yield the tasks on serverless compute that are continuous or have an unbounded trigger.
+    """Yield the tasks on serverless compute whose job is continuous, or which run a step with an unbounded trigger.
 
-    Serverless compute allows only the triggers available_now and once.
+    Serverless compute allows only the triggers available_now and once. If `environment` is None or invalid, triggers
+    are not checked.
     """
     for path, task in job.runnable_tasks:
         if is_serverless(task) and "continuous" in job.body:
@@ -49,36 +54,40 @@ def check_serverless(
             yield job.problem(path, "runs serverless, but the job is continuous", fix)
     if environment is None or environment.environment is None:
         return
+    loaded = environment.environment
     for call in find_task_calls(job):
         if not is_serverless(call.task):
             continue
         for step in call.steps(drafts):
-            trigger = environment.environment.trigger_of(step)
+            trigger = loaded.trigger_of(step)
             if trigger not in BOUNDED_TRIGGERS:
-                trigger_path = ("triggers", step) if step in environment.environment.triggers else ("trigger",)
+                trigger_path = ("triggers", step) if step in loaded.triggers else ("trigger",)
                 message = f"runs step '{step}' serverless, which does not allow trigger {_format_trigger(trigger)}"
                 fix = f"write available_now at {environment.locations.where(*trigger_path)}, or give the task a cluster"
                 yield job.problem(call.path, message, fix)
 
 
 def _checkpoint_key(call: TaskCall) -> tuple[object, ...]:
-    """Return the pipeline, environment and values of a call. Calls with equal keys share their checkpoints."""
+    """Return the pipeline, environment and values that a call passes.
+
+    If two calls with equal keys run the same step, both use the same checkpoint.
+    """
     parameters = [call.parameter(name) for name in ("pipeline", "env")]
     values = sorted(parameter.value for parameter in call.all_parameters("value"))
     return (*(parameter.value if parameter else "" for parameter in parameters), *values)
 
 
-def _run_in_sequence(call: TaskCall, other: TaskCall) -> bool:
-    """Return whether one of two tasks starts only after the other has ended.
+def _are_sequential(call: TaskCall, other: TaskCall) -> bool:
+    """Return whether one of two tasks starts only after the other has ended. Return False for tasks of different jobs.
 
-    Also return True if a task depends on a task that does not exist. This problem is reported elsewhere.
+    Also return True if one of the tasks depends on a task that does not exist. This problem is reported elsewhere.
     """
     if call.job.key != other.job.key:
         return False
     depends_on = dependencies(call.job)
 
     def all_dependencies(task: str) -> set[str]:
-        """Return the tasks that must end before a task starts."""
+        """Return the keys of all tasks that must end before a task starts."""
         reached: set[str] = set()
         pending = [task]
         while pending:

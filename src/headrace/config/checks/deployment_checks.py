@@ -18,7 +18,7 @@ from headrace.config.environment_files import EnvironmentDraft
 from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
-Jobs = dict[str, tuple[Job, ...]]
+Jobs = dict[str, tuple[Job, ...]]  # by target
 
 
 def check_deployment(
@@ -31,8 +31,8 @@ def check_deployment(
 ) -> tuple[Jobs, list[Problem]]:
     """Return the jobs of each of the `targets`, and the problems of these jobs.
 
-    `environments` are those that were loaded, `known_environments` the names of all environments. A problem that all
-    targets share is reported once.
+    `environments` are the environments that were loaded, `known_environments` the names of all environments. A problem
+    that several targets have is reported once.
     """
     jobs: Jobs = {}
     problems: dict[str, list[Problem]] = {}
@@ -55,6 +55,7 @@ def _check_job_of_target(
     environment: EnvironmentDraft | None,
     known_environments: Collection[str],
 ) -> Iterator[Problem]:
+    """Yield the problems of one job. `environment` is the target's environment; None if it was not loaded."""
     yield from job_grammar().check(job.body, "JobSettings", job.locations, ("resources", "jobs", job.key))
     yield from check_job(job)
     yield from check_clusters(job)
@@ -66,7 +67,10 @@ def _check_job_of_target(
 
 
 def _merge_problems(problems: Mapping[str, Sequence[Problem]]) -> Iterator[Problem]:
-    """Yield each problem once. If only some targets have the problem, add the names of these targets to the message."""
+    """Yield each problem once. `problems` has the problems by target.
+
+    If only some targets have a problem, add the names of these targets to its message.
+    """
     distinct = dict.fromkeys(problem for target_problems in problems.values() for problem in target_problems)
     for problem in distinct:
         targets = [name for name, target_problems in problems.items() if problem in target_problems]

@@ -1,4 +1,4 @@
-"""Check that Spark can decode the encodings of sources."""
+"""Check that Spark supports the encodings of sources, and that it can split files in these encodings into lines."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from headrace.errors import Problem
 ENCODED_FORMATS = ("json", "csv", "text")  # XML has its own parser, and the other formats have no encoding
 SUPPORTED_ENCODINGS = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")  # Spark 4.2.0
 MULTI_BYTE_ENCODINGS = ("UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32")
-ANY_CHARSET = "spark.sql.legacy.javaCharsets"  # the setting with which Spark accepts every charset of Java
+ANY_CHARSET_SETTING = "spark.sql.legacy.javaCharsets"  # the setting with which Spark accepts every charset of Java
 
 
 def check_encodings(draft: PipelineDraft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
-    """Yield a problem for each source of a step whose encoding Spark cannot decode or cannot split into lines."""
+    """Yield a problem for each source of a step whose encoding Spark cannot decode or cannot split into lines.
+
+    Sources are not checked if the environment is invalid.
+    """
     loaded = environment.environment
     if loaded is None:
         return
@@ -28,28 +31,32 @@ def check_encodings(draft: PipelineDraft, step: Step, environment: EnvironmentDr
             continue
         options = {**source.options, **read.options}
         encoding = encoding_of(options)
-        if encoding is None:
+        if encoding is None:  # UTF-8
             continue
-        is_in_step = encoding_of(read.options) is not None
-        locations = draft.locations if is_in_step else environment.locations
-        path = ("steps", step.name, "reads", name) if is_in_step else ("sources", str(read.source))
+        is_set_in_step = encoding_of(read.options) is not None
+        locations = draft.locations if is_set_in_step else environment.locations
+        path = ("steps", step.name, "reads", name) if is_set_in_step else ("sources", str(read.source))
         where, subject = locations.where(*path, "options"), f"{describe_path(path)}: encoding '{encoding}'"
-        accepts_any_charset = is_true({**loaded.settings, **step.settings}, ANY_CHARSET)
+        accepts_any_charset = is_true({**loaded.settings, **step.settings}, ANY_CHARSET_SETTING)
         if encoding.upper() not in SUPPORTED_ENCODINGS and not accepts_any_charset:
-            fix = f"write one of {', '.join(SUPPORTED_ENCODINGS)}, or set {ANY_CHARSET}: true under settings"
+            fix = f"write one of {', '.join(SUPPORTED_ENCODINGS)}, or set {ANY_CHARSET_SETTING}: true under settings"
             yield Problem(where, f"{subject} is not supported", fix)
             continue
-        is_split_into_lines = isinstance(source, FileSource) and not _is_read_whole(source, options)
+        is_split_into_lines = isinstance(source, FileSource) and not _reads_whole_files(source, options)
         if is_split_into_lines and encoding.upper() in MULTI_BYTE_ENCODINGS:
-            yield from _check_lines(where, subject, encoding, options)
+            yield from _check_line_ends(where, subject, encoding, options)
 
 
-def _is_read_whole(source: FileSource, options: Mapping[str, Setting]) -> bool:
-    """Return whether Spark decodes the whole file before it splits it into records."""
+def _reads_whole_files(source: FileSource, options: Mapping[str, Setting]) -> bool:
+    """Return whether Spark decodes each file as a whole.
+
+    Otherwise Spark first splits the bytes of a file into lines, and then decodes each line.
+    """
     return is_true(options, "wholetext" if source.format == "text" else "multiLine")
 
 
-def _check_lines(where: str, subject: str, encoding: str, options: Mapping[str, Setting]) -> Iterator[Problem]:
+def _check_line_ends(where: str, subject: str, encoding: str, options: Mapping[str, Setting]) -> Iterator[Problem]:
+    """Yield a problem if Spark cannot find the ends of lines in files of a multi-byte encoding."""
     if encoding.upper() in ("UTF-16", "UTF-32"):
         fix = "write UTF-16LE or UTF-16BE and lineSep, or multiLine: true (wholetext: true for text)"
         message = f"{subject} cannot be read line by line: only the start of a file has a byte order mark"

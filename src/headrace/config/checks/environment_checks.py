@@ -13,14 +13,14 @@ from headrace.config.substitution import references
 from headrace.errors import Problem
 
 FORMATS = ("json", "csv", "text", "parquet", "orc", "avro", "xml", "binaryFile")
-# Spark settings that must be set by a key of the engine.
+# For each kind of engine, the Spark settings that must be set by a key of the engine, and these keys.
 ENGINE_SETTINGS = {
     "local": {"spark.master": "cores", "spark.driver.memory": "memory", "spark.ui.enabled": "ui"},
     "spark": {"spark.master": "master"},
 }
 MIN_MEMORY_MB = 512  # Spark 4.2.0 requires a heap of 450 MB, and fails with a stack trace otherwise
 
-PathProblem = tuple[KeyPath, str, str]  # key path, message, fix
+PathProblem = tuple[KeyPath, str, str]  # key path in the environment file, message, fix
 
 
 def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) -> list[Problem]:
@@ -37,6 +37,7 @@ def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) ->
         elif engine.kind == "spark" and engine.releases:
             fix = "write an absolute path: a relative path would differ between releases"
             relative_paths = _check_paths(draft, "which would be resolved inside a release", fix)
+            # The paths of the engine may be relative: a deployment reads `releases` in the bundle, not in a release.
             problems += [(path, message, fix) for path, message, fix in relative_paths if path[0] != "engine"]
     target = targets.get(draft.name)
     if draft.raw and target is not None and target.is_development:
@@ -48,6 +49,7 @@ def check_environment(draft: EnvironmentDraft, targets: Mapping[str, Target]) ->
 
 
 def _check_tables(environment: Environment) -> Iterator[PathProblem]:
+    """Yield a problem unless the tables have either a root, or a catalog and schema that the engine can use."""
     tables = environment.tables
     in_catalog = tables.catalog is not None or tables.schema_ is not None
     if (tables.root is not None) == in_catalog:
@@ -62,7 +64,7 @@ def _check_tables(environment: Environment) -> Iterator[PathProblem]:
 
 def _check_engine(environment: Environment) -> Iterator[PathProblem]:
     """Yield memory sizes with which Spark cannot start, and settings that must be set by a key of the engine."""
-    memory = getattr(environment.engine, "memory", None)
+    memory = getattr(environment.engine, "memory", None)  # a size that ends in g is always large enough
     if memory and memory[-1] == "m" and int(memory[:-1]) < MIN_MEMORY_MB:
         yield ("engine", "memory"), f"'{memory}' is too little for Spark", f"write at least {MIN_MEMORY_MB}m"
     for setting, key in ENGINE_SETTINGS.get(environment.engine.kind, {}).items():
@@ -71,15 +73,19 @@ def _check_engine(environment: Environment) -> Iterator[PathProblem]:
 
 
 def _check_paths(draft: EnvironmentDraft, reason: str, fix: str) -> Iterator[PathProblem]:
-    """Yield the relative paths, because a deployed run does not start in the bundle's directory."""
+    """Yield the relative paths, because a deployed run does not start in the bundle's directory.
+
+    `reason` is the end of the message: why the path cannot be relative.
+    """
     for path, location in path_values(draft.raw):
         if not isinstance(location, str) or location == "" or location.startswith("${"):
-            continue
+            continue  # the value is invalid, or starts with a reference, whose value may be an absolute path
         if not is_absolute(location):
             yield path, f"'{location}' is a relative path, {reason}", fix
 
 
 def _check_sources(environment: Environment) -> Iterator[PathProblem]:
+    """Yield Kafka sources without exactly one of `topics` and `pattern`, and misspelled formats of file sources."""
     for name, source in environment.sources.items():
         if isinstance(source, KafkaSource) and bool(source.topics) == (source.pattern is not None):
             yield ("sources", name), "must have exactly one of topics, pattern", "write topics: [orders]"
@@ -93,7 +99,11 @@ def _check_sources(environment: Environment) -> Iterator[PathProblem]:
 
 
 def _check_isolation(draft: EnvironmentDraft) -> Iterator[PathProblem]:
-    """Yield the tables and checkpoints that all users of a development target would share."""
+    """Yield the tables and checkpoints that all users of a development target would share.
+
+    Each user gives the required values with --value. Therefore a location is separate for each user if it contains a
+    reference to a required value.
+    """
     required = set(draft.values.required())
     for key in ("tables", "checkpoints"):
         if references(draft.raw.get(key)) - draft.values.declared.keys():

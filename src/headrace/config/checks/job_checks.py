@@ -34,7 +34,8 @@ def check_job(job: Job) -> Iterator[Problem]:
 
 
 def _check_task_keys(job: Job) -> Iterator[Problem]:
-    first_indexes: dict[str, int] = {}
+    """Yield each task whose key an earlier task has."""
+    first_indexes: dict[str, int] = {}  # the index of the first task with each key
     for task_index, task in job.tasks:
         key = task.get("task_key")
         if not isinstance(key, str) or isinstance(key, Unresolved):
@@ -46,7 +47,11 @@ def _check_task_keys(job: Job) -> Iterator[Problem]:
 
 
 def dependencies(job: Job) -> dict[str, dict[str, KeyPath]]:
-    """Return the dependencies of each task, by task key: the other tasks, with the key path of each dependency."""
+    """Return the dependencies of each task, by the key of the task.
+
+    The dependencies of one task are the keys of the tasks that it depends on, each with the key path of the entry in
+    `depends_on`. Unresolved keys are omitted.
+    """
     depends_on: dict[str, dict[str, KeyPath]] = {}
     for task_index, task in job.tasks:
         others = depends_on.setdefault(str(task.get("task_key")), {})
@@ -59,14 +64,15 @@ def dependencies(job: Job) -> dict[str, dict[str, KeyPath]]:
 
 
 def _check_dependencies(job: Job) -> Iterator[Problem]:
+    """Yield the dependencies on unknown tasks, and the dependencies that form a cycle."""
     depends_on = dependencies(job)
     keys = [task.get("task_key") for _, task in job.tasks]
-    are_keys_known = all(isinstance(key, str) and not isinstance(key, Unresolved) for key in keys)
+    are_all_keys_known = all(isinstance(key, str) and not isinstance(key, Unresolved) for key in keys)
     for task, others in depends_on.items():
         for other, path in others.items():
             if other == task:
                 yield job.problem(path, "depends on itself", "remove this dependency")
-            elif other not in depends_on and are_keys_known:
+            elif other not in depends_on and are_all_keys_known:
                 fix = fix_for_unknown_name(other, depends_on.keys() - {task}, "remove this dependency")
                 yield job.problem(path, f"depends on the unknown task '{other}'", fix)
     graph = {
@@ -74,7 +80,7 @@ def _check_dependencies(job: Job) -> Iterator[Problem]:
         for task, others in depends_on.items()
     }
     while cycle := find_cycle(graph):
-        cycle[1:] = reversed(cycle[1:])  # now each task depends on the next task in the list
+        cycle[1:] = reversed(cycle[1:])  # now each task depends on the next one in the list, and the last on the first
         tasks = " → ".join(f"'{task}'" for task in [*cycle, cycle[0]])
         path = depends_on[cycle[0]][cycle[1]]
         yield job.problem(path, f"depends on itself through other tasks: {tasks}", "remove one of these dependencies")
@@ -91,16 +97,17 @@ def _check_schedule(job: Job) -> Iterator[Problem]:
         fix = "write a Quartz expression like '0 0 6 * * ?', which means every day at 06:00"
         yield job.problem(("schedule", "quartz_cron_expression"), message, fix)
     if isinstance(zone, str) and not isinstance(zone, Unresolved) and not is_time_zone(zone):
-        yield job.problem(("schedule", "timezone_id"), f"has the unknown time zone '{zone}'", _closest_zone(zone))
+        yield job.problem(("schedule", "timezone_id"), f"has the unknown time zone '{zone}'", _fix_for_time_zone(zone))
 
 
-def _closest_zone(zone: str) -> str:
-    import zoneinfo
+def _fix_for_time_zone(zone: str) -> str:
+    import zoneinfo  # imported only for bundles that have an unknown time zone
 
     return fix_for_unknown_name(zone, zoneinfo.available_timezones(), "write a name like UTC or Europe/Berlin")
 
 
 def _check_continuous(job: Job) -> Iterator[Problem]:
+    """Yield the keys that a continuous job and its tasks cannot have."""
     for key in ("schedule", "trigger", "triggers"):
         if key in job.body:
             yield job.problem((key,), f"has both continuous and {key}", f"keep one of continuous, {key}")

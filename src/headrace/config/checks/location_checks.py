@@ -15,13 +15,16 @@ from headrace.errors import Problem
 
 
 def check_steps_in_environment(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> list[Problem]:
-    """Return the problems that the steps of all pipelines have in one environment."""
+    """Return the problems that the steps of all pipelines have in one environment.
+
+    Return no problems if the environment's file could not be read. If the environment is invalid, check only names.
+    """
     if not environment.raw:
         return []
     problems = list(_check_triggers(drafts, environment))
     for draft in drafts:
         for step in draft.steps.values():
-            problems += _check_names(draft, step, environment)
+            problems += _check_location_names(draft, step, environment)
             if environment.environment is not None:
                 problems += _check_schemas(draft, step, environment.environment)
                 problems += check_encodings(draft, step, environment)
@@ -29,19 +32,24 @@ def check_steps_in_environment(drafts: list[PipelineDraft], environment: Environ
     return problems
 
 
-def _check_names(draft: PipelineDraft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
+def _check_location_names(draft: PipelineDraft, step: Step, environment: EnvironmentDraft) -> Iterator[Problem]:
+    """Yield the names of sources, topics and folders for which the environment gives no location."""
     for name, read in step.reads.items():
         if read.source is not None:
-            yield from _check_name(draft, step, environment, read.source, ("reads", name, "source"))
+            yield from _check_location_name(draft, step, environment, read.source, ("reads", name, "source"))
     for index, sink in enumerate(step.writes):
         for kind, model in SINKS.items():
             if model.is_located and getattr(sink, kind) is not None:
-                yield from _check_name(draft, step, environment, getattr(sink, kind), ("writes", index, kind))
+                yield from _check_location_name(draft, step, environment, getattr(sink, kind), ("writes", index, kind))
 
 
-def _check_name(
+def _check_location_name(
     draft: PipelineDraft, step: Step, environment: EnvironmentDraft, name: str, path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
+    """Yield a problem if the environment does not have the name.
+
+    `path` is the key path of the name in the step. Its last key, such as `source`, is the kind of the name.
+    """
     kind = str(path[-1])
     known = environment.names(f"{kind}s")
     if name not in known:
@@ -52,6 +60,7 @@ def _check_name(
 
 
 def _check_triggers(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[Problem]:
+    """Yield the unknown steps under `triggers`, unless a pipeline file that was not read completely may define them."""
     known = {name for draft in drafts for name in draft.step_names}
     for name in environment.names("triggers"):
         if name not in known and not any(draft.is_incomplete for draft in drafts):
@@ -60,12 +69,13 @@ def _check_triggers(drafts: list[PipelineDraft], environment: EnvironmentDraft) 
 
 
 def _check_schemas(draft: PipelineDraft, step: Step, environment: Environment) -> Iterator[Problem]:
+    """Yield the inputs that lack a schema, and those that infer it from a source that does not support this."""
     for name, read in step.reads.items():
         source = environment.sources.get(read.source or "")
         where = draft.locations.where("steps", step.name, "reads", name)
         subject = f"step '{step.name}', input '{name}'"
         fix = "declare one: schema: module:NAME"
-        if source is None:
+        if source is None:  # the input is a table, or an unknown source
             continue
         if read.infer and not source.infers_schema:
             message = f"{subject}: source '{read.source}' cannot infer a schema (environment '{environment.name}')"
@@ -76,12 +86,14 @@ def _check_schemas(draft: PipelineDraft, step: Step, environment: Environment) -
 
 
 def _check_expectations(draft: PipelineDraft, step: Step, environment: Environment) -> Iterator[Problem]:
+    """Yield the inputs whose rows must be checked but cannot be, and quarantines of steps that write no table."""
+    has_several_streams = sum(not read.static for read in step.reads.values()) > 1
     for name, read in step.reads.items():
         if checks_source_rows(read, environment) and not can_check_rows(step):
             where = draft.locations.where("steps", step.name, "reads", name)
             subject = f"step '{step.name}', input '{name}': its rows cannot be checked"
             fix = "load the source in a separate bronze step"
-            if sum(not other.static for other in step.reads.values()) > 1:
+            if has_several_streams:
                 message = f"{subject} in a step with several streams"
             else:
                 message = f"{subject} before this transform"

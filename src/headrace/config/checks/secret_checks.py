@@ -12,23 +12,25 @@ from headrace.config.locations import KeyLocations, KeyPath, describe_path
 from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
-SECRET = re.compile(
+# Keys that contain one of these words are secret, unless they match NOT_SECRET_KEY.
+SECRET_KEY = re.compile(
     r"password|passwd|secret|token|credential|jaas|(?:account|access|api|private)[._-]?key", re.IGNORECASE
 )
-# Keys with these endings are not secret: `token.endpoint.url`, `secret_scope`.
-NOT_SECRET = re.compile(
+# Keys that end with one of these words are not secret: `token.endpoint.url`, `secret_scope`.
+NOT_SECRET_KEY = re.compile(
     r"(?:class|enabled|endpoint|file|id|location|ms|name|path|provider|scope|seconds|size|timeout|type|ur[il])\Z",
     re.IGNORECASE,
 )
+# A reference to a secret scope, or a reference that Headrace replaces.
 REFERENCE = re.compile(r"\{\{\s*secrets/[^/}]+/[^/}]+\s*\}\}|\$\{[^}]+\}")
-# A command-line argument name=…, --name=… or --value=name=…
-OPTION = re.compile(r"(?:--?[\w.-]+=)?-*([\w.-]+)=(.+)\Z", re.DOTALL)
+# A command-line argument name=…, --name=… or --value=name=…; the groups are the name and the value.
+ARGUMENT = re.compile(r"(?:--?[\w.-]+=)?-*([\w.-]+)=(.+)\Z", re.DOTALL)
 JOB_FIX = "store it in a secret scope and write '{{secrets/scope/key}}'"
 OPTION_FIX = "store it in a secret scope; a source refers to it with security: {password: {secret: scope/key}}"
 
 
 def check_job_secrets(job: Job) -> Iterator[Problem]:
-    """Yield the keys of a job whose values are secrets in plain text."""
+    """Yield the keys and parameters of a job whose values are secrets in plain text."""
     for path, key in _plain_secrets(job.body, ()):
         yield job.problem(path, f"has a secret in plain text: '{key}'", JOB_FIX)
 
@@ -67,7 +69,10 @@ def check_step_secrets(draft: PipelineDraft) -> Iterator[Problem]:
 
 
 def _plain_secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the key path and the name of each secret in plain text inside the value at a key path."""
+    """Yield the key path and the name of each secret in plain text inside the value at a key path.
+
+    The name is a key, or the name of a job parameter or of a command-line argument.
+    """
     if isinstance(value, Mapping):
         parameter = value.get("name")  # a job parameter has the form {name: password, default: …}
         if isinstance(parameter, str) and _is_plain_secret(parameter, value.get("default")):
@@ -80,17 +85,21 @@ def _plain_secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _plain_secrets(inner, (*path, index))
-    elif isinstance(value, str) and (option := OPTION.match(value)) and _is_plain_secret(option[1], option[2]):
-        yield path, option[1]
+    elif isinstance(value, str) and (argument := ARGUMENT.match(value)):
+        argument_name, argument_value = argument.groups()
+        if _is_plain_secret(argument_name, argument_value):
+            yield path, argument_name
 
 
 def _is_plain_secret(key: str, value: Any) -> bool:
+    """Return whether the name of a key indicates a secret, and the value is text that contains no reference."""
     if not isinstance(value, str) or not value or value.lower() in ("true", "false") or REFERENCE.search(value):
         return False
-    return SECRET.search(key) is not None and NOT_SECRET.search(key) is None
+    return SECRET_KEY.search(key) is not None and NOT_SECRET_KEY.search(key) is None
 
 
 def _value_at(data: Any, path: KeyPath) -> Any:
+    """Return the value at a key path; None if the data has no such key."""
     for key in path:
         data = data.get(key) if isinstance(data, Mapping) else None
     return data

@@ -18,7 +18,8 @@ SQL_TYPES = (
     "string|varchar|char|binary|boolean|tinyint|byte|smallint|short|int|integer|bigint|long|float|real|double|"
     "decimal|dec|numeric|date|timestamp|timestamp_ntz|timestamp_ltz|interval|array|map|struct|variant|void"
 )
-DDL = re.compile(rf"\s*(?:struct\s*<|(?:`[^`]+`|\w+)(?:\s*:\s*|\s+)(?:{SQL_TYPES})\b)", re.IGNORECASE)
+# The start of a schema in SQL syntax: a struct, or the name and the type of the first column.
+DDL_START = re.compile(rf"\s*(?:struct\s*<|(?:`[^`]+`|\w+)(?:\s*:\s*|\s+)(?:{SQL_TYPES})\b)", re.IGNORECASE)
 
 # The errors of Python's `re` for patterns that are invalid in Java too. Spark matches the patterns with Java.
 COMMON_PATTERN_ERRORS = (
@@ -28,7 +29,8 @@ COMMON_PATTERN_ERRORS = (
     "nothing to repeat",
 )
 
-PathProblem = tuple[KeyPath, str, str]  # key path, message, fix
+# Key path, message, fix. The path starts at the value that a function checks, such as a step or an input.
+PathProblem = tuple[KeyPath, str, str]
 
 
 def check_steps(drafts: list[PipelineDraft]) -> list[Problem]:
@@ -80,7 +82,7 @@ def _check_read(read: Read) -> Iterator[PathProblem]:
     else:
         for key in SOURCE_KEYS:
             if key in read.model_fields_set:
-                yaml_key = key.rstrip("_")
+                yaml_key = key.rstrip("_")  # schema_ -> schema
                 message = "applies to sources: the rows of a table were checked when they were written"
                 yield (yaml_key,), message, f"remove {yaml_key}"
     if read.table and read.static and read.changes:
@@ -89,7 +91,7 @@ def _check_read(read: Read) -> Iterator[PathProblem]:
         yield ("watermark",), "a static input has no watermark", "remove watermark: only streams have one"
     if read.schema_ is not None and read.infer:
         yield ("infer",), "a schema is declared or inferred, not both", "keep one of schema, infer"
-    if read.schema_ is not None and not (read.schema_path or DDL.match(read.schema_)):
+    if read.schema_ is not None and not (read.schema_path or DDL_START.match(read.schema_)):
         fix = "write module:NAME of a StructType, or columns and types: 'id STRING, amount DOUBLE'"
         yield ("schema",), f"'{read.schema_}' is neither an import path nor a list of columns", fix
     yield from _check_rules(read.expect)
@@ -101,20 +103,21 @@ def _check_read(read: Read) -> Iterator[PathProblem]:
 
 
 def _check_sink(sink: Sink) -> Iterator[PathProblem]:
+    """Yield the problems of a sink that do not depend on its step."""
     if len(sink.kinds) != 1:
         fix = "keep one of them; write several sinks as a list"
         yield (), f"must write to exactly one of {', '.join(SINKS)}", fix
         return
-    kind = SINKS[sink.kind]
+    model = SINKS[sink.kind]
     for key in Sink.model_fields:
         kinds_with_key = [other.plural for other in SINKS.values() if key in other.model_fields]
-        if key in sink.model_fields_set and kinds_with_key and key not in kind.model_fields:
-            yield (key,), f"applies to {' and '.join(kinds_with_key)}, not to {kind.label}", f"remove {key}"
+        if key in sink.model_fields_set and kinds_with_key and key not in model.model_fields:
+            yield (key,), f"applies to {' and '.join(kinds_with_key)}, not to {model.label}", f"remove {key}"
     if sink.kind == "table":
-        yield from _check_table(sink)
+        yield from _check_table_sink(sink)
 
 
-def _check_table(sink: Sink) -> Iterator[PathProblem]:
+def _check_table_sink(sink: Sink) -> Iterator[PathProblem]:
     if sink.mode == "upsert":
         columns = {"keys": "the columns that identify a row", "sequence": "the column that orders versions of a row"}
         for key, description in columns.items():
@@ -132,20 +135,20 @@ def _check_table(sink: Sink) -> Iterator[PathProblem]:
 
 
 def _check_sink_of_step(step: Step, sink: Sink) -> Iterator[PathProblem]:
-    """Yield the features of the step that the sink does not support."""
-    if not sink.kinds:
+    """Yield the settings of the step that the sink does not support."""
+    if not sink.kinds:  # `_check_sink` reports this
         return
-    kind = SINKS[sink.kind]
-    if kind.native_outputs:
+    model = SINKS[sink.kind]
+    if model.native_outputs:  # Spark writes the sink without the batch writer
         if len(step.writes) > 1:
-            yield (sink.kind,), f"{kind.label} must be its step's only sink", "write it in a separate step"
+            yield (sink.kind,), f"{model.label} must be its step's only sink", "write it in a separate step"
         for key in ("expect", "row_wise"):
             if getattr(step, key):
                 fix = f"write a table here, and use the {sink.kind} sink in a separate step that reads the table"
-                yield (sink.kind,), f"{kind.label} cannot be written in batches, but '{key}' requires batches", fix
-        if step.output not in kind.native_outputs:
-            fix = f"write output: {' or '.join(kind.native_outputs)}, or use another sink"
-            yield (sink.kind,), f"{kind.label} cannot be written with output {step.output}", fix
+                yield (sink.kind,), f"{model.label} cannot be written in batches, but '{key}' requires batches", fix
+        if step.output not in model.native_outputs:
+            fix = f"write output: {' or '.join(model.native_outputs)}, or use another sink"
+            yield (sink.kind,), f"{model.label} cannot be written with output {step.output}", fix
     if sink.kind == "table" and sink.mode == "append" and step.output == "update":
         fix = "write mode: upsert with keys and sequence, so that newer rows replace older ones"
         message = "output update writes changed rows again, and mode append would keep their old versions"
@@ -162,7 +165,8 @@ def _check_rules(rules: tuple[Rule, ...]) -> Iterator[PathProblem]:
             try:
                 re.compile(pattern)
             except re.error as error:
-                # Java's syntax differs from Python's. Report only errors in both; a run validates patterns with Java.
+                # Java's syntax differs from Python's. Only patterns that are invalid in both are reported here; a run
+                # validates all patterns with Java.
                 if error.msg.startswith(COMMON_PATTERN_ERRORS):
                     message = f"{pattern!r} is not a valid regular expression: {error.msg}"
                     yield ("expect", index, "matches", column), message, "correct the regular expression"

@@ -23,12 +23,12 @@ class Writer(NamedTuple):
 
 
 def check_tables(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> list[Problem]:
-    """Return the problems of tables that the steps of all pipelines write and read."""
+    """Return the problems of the tables, folders and memory sinks that the steps of all pipelines use."""
     writers = _table_writers(drafts)
     quarantines = {f"{table}{QUARANTINE_SUFFIX}": writer for table, writer in _quarantine_owners(drafts, environment)}
     problems = [*_check_table_writers(drafts), *_check_folders_and_memory(drafts, environment)]
     problems += _check_quarantine_names(writers, quarantines)
-    may_exist = _may_exist(drafts, environment)
+    may_exist = _existence_test(drafts, environment)
     for draft in drafts:
         for step in draft.steps.values():
             problems += _check_reads(draft, step, writers, quarantines, may_exist)
@@ -36,7 +36,10 @@ def check_tables(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> 
 
 
 def _table_writers(drafts: list[PipelineDraft]) -> dict[str, Writer]:
-    """Return the first writer of each table. Names that differ only in case are the same table, as in catalogs."""
+    """Return the first writer of each table, by the table's name as written.
+
+    Names that differ only in case are the same table, as in catalogs. They have the same first writer.
+    """
     first_writers: dict[str, Writer] = {}  # by name in lower case
     writers: dict[str, Writer] = {}
     for draft in drafts:
@@ -46,6 +49,7 @@ def _table_writers(drafts: list[PipelineDraft]) -> dict[str, Writer]:
 
 
 def _check_table_writers(drafts: list[PipelineDraft]) -> Iterator[Problem]:
+    """Yield each sink that writes a table that an earlier sink writes."""
     writers = _table_writers(drafts)
     for draft in drafts:
         for step, sink_index, table in draft.tables:
@@ -59,10 +63,10 @@ def _check_table_writers(drafts: list[PipelineDraft]) -> Iterator[Problem]:
 
 
 def _check_folders_and_memory(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[Problem]:
-    """Yield the folders and memory sinks that two steps write.
+    """Yield the folders and memory sinks that several steps write.
 
     Spark keeps one list of a folder's files, by batch number. If two steps wrote the same folder, each would hide the
-    other's rows.
+    other's rows. Folders with different names are the same if the environment gives them the same location.
     """
     folders = environment.environment.folders if environment.environment else {}
     first_writers: dict[tuple[str, str], Writer] = {}
@@ -76,14 +80,14 @@ def _check_folders_and_memory(drafts: list[PipelineDraft], environment: Environm
                     writer = Writer(draft, step.name, sink_index)
                     first = first_writers.setdefault((kind, location), writer)
                     if not _is_same_step(first, writer):
-                        writers = f"{_format_step(first, draft)} and by step '{step.name}'"
+                        both_steps = f"{_format_step(first, draft)} and by step '{step.name}'"
                         noun = "folder" if kind == "folder" else "memory table"
                         fix = f"write to a different {noun}; the first is at {_where(first, kind)}"
-                        yield Problem(_where(writer, kind), f"{kind} '{name}' is written by {writers}", fix)
+                        yield Problem(_where(writer, kind), f"{kind} '{name}' is written by {both_steps}", fix)
 
 
 def _quarantine_owners(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Iterator[tuple[str, Writer]]:
-    """Yield the tables that have a quarantine, each with its writer.
+    """Yield the tables that have a quarantine, each with its writer; none if the environment is invalid.
 
     If a step quarantines rows, the first table that the step writes has a quarantine.
     """
@@ -97,11 +101,11 @@ def _quarantine_owners(drafts: list[PipelineDraft], environment: EnvironmentDraf
                     yield table, Writer(draft, step.name, sink_index)
 
 
-def _may_exist(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Callable[[str], bool]:
-    """Return a function that returns whether a table without a known writer may exist.
+def _existence_test(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Callable[[str], bool]:
+    """Return a function that tests whether a table may exist although no step is known to write it.
 
-    The table may exist if a file could not be read completely. It may also be the quarantine of a step whose rules are
-    unknown.
+    Any table may exist if a pipeline file could not be read completely. Otherwise only a quarantine may exist, if it is
+    unknown whether the step quarantines rows: the step is invalid, or the environment is.
     """
     is_any_incomplete = any(draft.is_incomplete for draft in drafts)
     possible_quarantines = {
@@ -114,6 +118,7 @@ def _may_exist(drafts: list[PipelineDraft], environment: EnvironmentDraft) -> Ca
 
 
 def _check_quarantine_names(writers: dict[str, Writer], quarantines: dict[str, Writer]) -> Iterator[Problem]:
+    """Yield the tables that have the name of another table's quarantine."""
     for table, writer in writers.items():
         if table in quarantines:
             owner = _format_step(quarantines[table], writer.draft)
@@ -128,6 +133,10 @@ def _check_reads(
     quarantines: dict[str, Writer],
     may_exist: Callable[[str], bool],
 ) -> Iterator[Problem]:
+    """Yield the inputs of a step that read an unknown table, and those that read a table in the wrong way.
+
+    A table whose rows change cannot be read as a stream of rows. An append-only table has no changes to read.
+    """
     for name, read in step.reads.items():
         if read.table is None:
             continue
@@ -138,18 +147,21 @@ def _check_reads(
                 fix = "write the table in a step, or declare external data as a source"
                 yield Problem(where, message, fix_for_unknown_name(read.table, [*writers, *quarantines], fix))
             continue
-        rewriting = _rewriting_setting(writers[read.table])
-        if rewriting and not read.static and not read.changes:
-            message = f"step '{step.name}' reads '{read.table}' as a stream, but {rewriting} changes its rows"
+        rewriting_setting = _rewriting_setting(writers[read.table])
+        if rewriting_setting and not read.static and not read.changes:
+            message = f"step '{step.name}' reads '{read.table}' as a stream, but {rewriting_setting} changes its rows"
             yield Problem(where, message, "read it with static: true, or read its changes with changes: true")
-        elif read.changes and not rewriting:
+        elif read.changes and not rewriting_setting:
             message = f"step '{step.name}' reads the changes of '{read.table}', which is append-only"
-            where = draft.locations.where("steps", step.name, "reads", name, "changes")
-            yield Problem(where, message, "remove changes: true; every change is a new row")
+            changes_where = draft.locations.where("steps", step.name, "reads", name, "changes")
+            yield Problem(changes_where, message, "remove changes: true; every change is a new row")
 
 
 def _rewriting_setting(writer: Writer) -> str:
-    """Return the setting with which a step changes existing rows of its table; empty if the step only appends."""
+    """Return the setting with which a step changes existing rows of its table.
+
+    Return an empty string if the step only appends rows, or if the step is invalid.
+    """
     step = writer.draft.steps.get(writer.step)
     if step is None:
         return ""
@@ -160,8 +172,8 @@ def _rewriting_setting(writer: Writer) -> str:
 
 
 def _check_cycles(drafts: list[PipelineDraft], writers: dict[str, Writer]) -> Iterator[Problem]:
-    # Maps each step to the steps whose tables it reads, and each of these steps to the name of the input. The keys are
-    # pairs of pipeline and step.
+    """Yield one input of each cycle of steps that read each other's tables. `writers` includes those of quarantines."""
+    # The steps whose tables each step reads, with the name of the input. A step is a pair of pipeline and step name.
     reads_from: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     for draft in drafts:
         for step in draft.steps.values():
@@ -172,8 +184,8 @@ def _check_cycles(drafts: list[PipelineDraft], writers: dict[str, Writer]) -> It
                     inputs[(writer.draft.name, writer.step)] = name
     drafts_by_name = {draft.name: draft for draft in drafts}
     while cycle := find_cycle(reads_from):
-        pipeline, reader = cycle[0]
-        name = reads_from[cycle[0]].pop(cycle[-1])  # the next search finds another cycle
+        pipeline, reader = cycle[0]  # this step reads a table of the last step in the cycle
+        name = reads_from[cycle[0]].pop(cycle[-1])  # without this input, the next search finds another cycle
         where = drafts_by_name[pipeline].locations.where("steps", reader, "reads", name)
         steps = " → ".join(f"'{step}'" for _, step in [*cycle, cycle[0]])
         message = f"steps read each other's tables in a cycle: {steps}"
@@ -187,10 +199,10 @@ def _is_same_step(writer: Writer, other: Writer) -> bool:
 
 
 def _format_step(writer: Writer, current: PipelineDraft) -> str:
-    """Return the step as text, with the name of its pipeline if that is not the current one."""
+    """Return the step as text, with the name of its pipeline unless this is the current pipeline."""
     return f"step '{writer.step}'" + ("" if writer.draft is current else f" of pipeline '{writer.draft.name}'")
 
 
 def _where(writer: Writer, kind: str = "table") -> str:
-    """Return file:line of the sink's key, which is the name of its kind."""
+    """Return file:line of the sink. `kind` is the sink's kind, which is also the key that names what it writes."""
     return writer.draft.locations.where("steps", writer.step, "writes", writer.sink_index, kind)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.databricks.job_grammar import intended_keys
-from headrace.config.databricks.references import Unresolved
+from headrace.config.databricks.references import USER_REFERENCE, USER_REFERENCE_START, Unresolved
 from headrace.config.databricks.task_calls import WHEEL_TASK, TaskCall, find_task_calls
 from headrace.config.databricks.wheel_metadata import (
     ENTRY_POINT_LAYERS,
@@ -20,25 +20,25 @@ from headrace.config.locations import KeyPath, fix_for_unknown_name
 from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
-CURRENT_USER = "${workspace.current_user."
-
 
 def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
-    """Yield the tasks that call an entry point that does not exist in the called package."""
+    """Yield the tasks that call an entry point that the package does not have, as far as its entry points are known.
+
+    `root` is the bundle's directory.
+    """
     for path, task in job.runnable_tasks:
-        wheel = task.get(WHEEL_TASK)
-        if not isinstance(wheel, dict):
+        wheel_task = task.get(WHEEL_TASK)
+        if not isinstance(wheel_task, dict):
             continue
-        package, name = wheel.get("package_name"), wheel.get("entry_point")
-        are_known = all(isinstance(text, str) and not isinstance(text, Unresolved) for text in (package, name))
-        if not are_known:
+        package, name = wheel_task.get("package_name"), wheel_task.get("entry_point")
+        are_resolved = all(isinstance(text, str) and not isinstance(text, Unresolved) for text in (package, name))
+        if not are_resolved:
             continue
-        known = entry_points_of(str(package), root)
-        if known is not None and name not in known:
+        entry_points = entry_points_of(str(package), root)
+        if entry_points is not None and name not in entry_points:
             message = f"calls the unknown entry point '{name}' of package {package}"
-            fix = fix_for_unknown_name(
-                str(name), known, "add it to pyproject.toml: [project.scripts]" if not known else ""
-            )
+            fix_without_entry_points = "" if entry_points else "add it to pyproject.toml: [project.scripts]"
+            fix = fix_for_unknown_name(str(name), entry_points, fix_without_entry_points)
             yield job.problem((*path, WHEEL_TASK, "entry_point"), message, fix)
 
 
@@ -51,11 +51,12 @@ def check_calls(
 ) -> Iterator[Problem]:
     """Yield the unknown, missing and invalid parameters in calls of Headrace's entry points.
 
-    `environment` is the target's environment if it was loaded, `known_environments` the names of all environments.
+    `environment` is the target's environment. If it is None, because it was not loaded, the values of calls are not
+    checked. `known_environments` are the names of all environments.
     """
     for call in find_task_calls(job):
-        wheel = call.task[WHEEL_TASK]
-        if wheel.get("named_parameters") and wheel.get("parameters"):
+        wheel_task = call.task[WHEEL_TASK]
+        if wheel_task.get("named_parameters") and wheel_task.get("parameters"):
             path = (*call.path, WHEEL_TASK, "parameters")
             yield job.problem(path, "has both parameters and named_parameters", "keep one of them")
         for parameter in call.parameters:
@@ -74,6 +75,7 @@ def check_calls(
 
 
 def _check_environment(call: TaskCall, target: Target, known_environments: Collection[str]) -> Iterator[Problem]:
+    """Yield a problem if the call passes an environment other than the target's."""
     parameter = call.parameter("env")
     if parameter is None or not parameter.is_static:
         return
@@ -86,6 +88,7 @@ def _check_environment(call: TaskCall, target: Target, known_environments: Colle
 
 
 def _check_steps(call: TaskCall, drafts: Mapping[str, PipelineDraft]) -> Iterator[Problem]:
+    """Yield a problem for an unknown pipeline, for each unknown step, and for an entry point that would run no step."""
     pipeline = call.parameter("pipeline")
     if pipeline is None or not pipeline.is_static:
         return
@@ -111,13 +114,14 @@ def _check_steps(call: TaskCall, drafts: Mapping[str, PipelineDraft]) -> Iterato
 
 
 def _check_values(call: TaskCall, target: Target, environment: EnvironmentDraft | None) -> Iterator[Problem]:
-    if environment is None or not environment.raw:
+    """Yield the values that the call passes wrongly, and the required values that it does not pass."""
+    if environment is None or not environment.raw:  # not loaded, or not readable
         return
     declared, required = environment.values.declared, environment.values.required()
     passed: set[str] = set()
     for parameter in call.all_parameters("value"):
         name, separator, value = parameter.value.partition("=")
-        if isinstance(parameter.value, Unresolved):  # it may pass any of the required values
+        if isinstance(parameter.value, Unresolved):  # this parameter may pass any of the required values
             passed.update(required)
             continue
         passed.add(name)
@@ -128,16 +132,17 @@ def _check_values(call: TaskCall, target: Target, environment: EnvironmentDraft 
             message = f"passes the value '{name}', which {environment.locations.file} does not declare"
             fix = f"declare it in {environment.locations.file}: values: {{{name}: …}}, or remove it"
             yield call.job.problem(parameter.path, message, fix_for_unknown_name(name, declared, fix))
-        elif target.is_development and name in required and CURRENT_USER not in value:
+        elif target.is_development and name in required and USER_REFERENCE_START not in value:
             message = f"passes the same value '{name}' for all users of a development target"
-            yield call.job.problem(parameter.path, message, f'write "{name}={CURRENT_USER}short_name}}"')
+            yield call.job.problem(parameter.path, message, f'write "{name}={USER_REFERENCE}"')
     for name in required:
         if name not in intended_keys(passed, declared):
             message = f"does not pass the value '{name}', which {environment.locations.file} requires"
-            fix = f'add value: "{name}={CURRENT_USER}short_name}}" to named_parameters'
+            fix = f'add value: "{name}={USER_REFERENCE}" to named_parameters'
             yield call.job.problem(_values_path(call), message, fix)
 
 
 def _values_path(call: TaskCall) -> KeyPath:
-    """Return the key path of the parameters to which a missing value has to be added."""
-    return (*call.path, WHEEL_TASK, "parameters" if call.task[WHEEL_TASK].get("parameters") else "named_parameters")
+    """Return the key path of the call's parameters, to which a missing value has to be added."""
+    key = "parameters" if call.task[WHEEL_TASK].get("parameters") else "named_parameters"
+    return (*call.path, WHEEL_TASK, key)

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from headrace.config.databricks.job_grammar import Grammar
 
-FILE = "databricks.yml"
+BUNDLE_FILE = "databricks.yml"
+# The names of two kinds in BUNDLE_GRAMMAR: the content of databricks.yml, and of a file that databricks.yml includes.
+TOP_LEVEL = "top level"
+INCLUDED_FILE = "included file"
 # Keys that are allowed at the top level, where they apply to all targets, and in each target.
-SHARED = {"workspace": "workspace", "run_as": "run_as", "permissions": "[permission]"}
+KEYS_SHARED_BY_TARGETS = {"workspace": "workspace", "run_as": "run_as", "permissions": "[permission]"}
 
+# `Grammar` describes the notation of kinds.
 BUNDLE_GRAMMAR = Grammar(
     kinds={
-        FILE: {
+        TOP_LEVEL: {
             "bundle": "bundle!",
             "include": "[string]",
-            "variables": "{any}",
+            "variables": "{any}",  # checked by bundle_targets, because a plain value is allowed too
             "artifacts": "{any}",  # accepted and ignored: a release builds the wheels
             "targets": "{target}",
             "resources": "resources",
-            **SHARED,
+            **KEYS_SHARED_BY_TARGETS,
         },
-        "included": {"resources": "resources"},
+        INCLUDED_FILE: {"resources": "resources"},
         "bundle": {"name": "string!"},
         "variable": {"default": "any", "description": "string", "type": "variable type"},
         "variable type": ["complex"],
-        "target": {"mode": "mode", "default": "boolean", "variables": "{any}", **SHARED},
+        "target": {"mode": "mode", "default": "boolean", "variables": "{any}", **KEYS_SHARED_BY_TARGETS},
         "mode": ["development", "production"],
         "workspace": {"host": "string", "root_path": "string", "profile": "string"},
         "run_as": {"service_principal_name": "string", "user_name": "string"},
@@ -34,11 +38,11 @@ BUNDLE_GRAMMAR = Grammar(
             "user_name": "string",
         },
         "level": ["CAN_MANAGE", "CAN_RUN", "CAN_VIEW"],
-        "resources": {"jobs": "{{any}}"},  # checked with the SDK's grammar after variables are resolved
+        "resources": {"jobs": "{{any}}"},  # each job is checked with `job_grammar` after its references are resolved
     },
     unsupported={
-        FILE: ("environments", "experimental", "presets", "python", "scripts", "sync"),
-        "included": ("environments", "experimental", "presets", "python", "scripts", "sync"),
+        TOP_LEVEL: ("environments", "experimental", "presets", "python", "scripts", "sync"),
+        INCLUDED_FILE: ("environments", "experimental", "presets", "python", "scripts", "sync"),
         "bundle": ("cluster_id", "compute_id", "databricks_cli_version", "deployment", "engine", "git", "uuid"),
         "variable": ("lookup",),
         "target": (

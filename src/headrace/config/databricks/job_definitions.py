@@ -1,6 +1,6 @@
 """The targets and jobs of databricks.yml as frozen values.
 
-They still contain references to the workspace and patterns for wheels, which a deployment replaces.
+They still contain references to the workspace, and libraries such as dist/*.whl. A deployment replaces both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from headrace.errors import Problem
 if TYPE_CHECKING:
     from headrace.config.databricks.databricks_yml import Resources
 
-# The lists of a job: the word for an entry in messages, and the key that identifies an entry.
+# The lists of a job whose entries have a name. For each list: the word for an entry in messages, and the key that has
+# the name.
 JOB_LISTS = {
     "tasks": ("task", "task_key"),
     "job_clusters": ("job cluster", "job_cluster_key"),
@@ -29,14 +30,14 @@ class Target:
     """One target of databricks.yml, including the top-level settings that apply to it."""
 
     name: str
-    mode: str | None = None
+    mode: str | None = None  # development or production; None if it is not set, or invalid
     default: bool = False
     host: str = ""
     root_path: str = ""
     profile: str = ""
     run_as: dict[str, str] = field(default_factory=dict)
     permissions: tuple[dict[str, str], ...] = ()
-    variables: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)  # the resolved values by name
 
     @property
     def is_development(self) -> bool:
@@ -46,9 +47,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Job:
-    """One job: as written, or with its references resolved for one target.
+    """One job: as written (`target` is empty), or with its references resolved for one target.
 
-    `body` contains the keys of the job, and `locations` the lines of the file that defines the job.
+    `body` is the mapping that defines the job, and `locations` has the lines of the file that contains the mapping.
     """
 
     key: str
@@ -58,7 +59,7 @@ class Job:
 
     @property
     def tasks(self) -> list[tuple[int, dict[str, Any]]]:
-        """The well-formed tasks, each with its index."""
+        """The tasks, each with its index in the list. Tasks that are not mappings are omitted."""
         tasks = self.body.get("tasks")
         return [
             (index, task)
@@ -78,15 +79,21 @@ class Job:
         return runnable
 
     def where(self, *path: str | int) -> str:
-        """Return the file:line of a key."""
+        """Return file:line of the key at a path in the job; of the job itself if the path is empty."""
         return self.locations.where("resources", "jobs", self.key, *path)
 
     def problem(self, path: KeyPath, message: str, fix: str) -> Problem:
-        """Return a problem at a key. The message is a predicate such as "has no tasks"; the subject is added."""
+        """Return a problem of the key at a path in the job.
+
+        `message` is a predicate such as "has no tasks". The subject, such as "job 'a', task 'b'", is added.
+        """
         return Problem(self.where(*path), f"job '{self.key}'{self._describe_entry(path)} {message}", fix)
 
     def _describe_entry(self, path: KeyPath) -> str:
-        """Return the task, job cluster or environment of a key path as text; an empty string if there is none."""
+        """Return the task, job cluster or environment that a path is in, in the form ", task 'b'".
+
+        Return an empty string for a path outside the lists in JOB_LISTS.
+        """
         for list_key, (noun, key) in JOB_LISTS.items():
             if path[:1] == (list_key,) and len(path) > 1 and isinstance(path[1], int):
                 entry = self.body[list_key][path[1]]
@@ -96,7 +103,7 @@ class Job:
 
 
 def resolve_jobs(resources: Resources, target: Target) -> tuple[tuple[Job, ...], list[Problem]]:
-    """Return the jobs with their references resolved for one target, and the problems of unknown references."""
+    """Return all jobs with their references resolved for one target, and the problems of unknown references."""
     known = known_references(resources.name, target.name, target.variables)
     jobs = tuple(
         replace(job, target=target.name, body=resolve_references(job.body, known)) for job in resources.jobs.values()
@@ -110,7 +117,10 @@ def resolve_jobs(resources: Resources, target: Target) -> tuple[tuple[Job, ...],
 
 
 def known_references(bundle: str, target: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of all references that are allowed in one target, by name."""
+    """Return the values of the references in one target, by name.
+
+    References to the workspace are not included: their values are unknown until a deployment.
+    """
     return {
         "bundle.name": bundle,
         "bundle.target": target,

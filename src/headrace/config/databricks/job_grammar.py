@@ -14,35 +14,41 @@ from headrace.config.locations import KeyLocations, KeyPath, closest_name, descr
 from headrace.config.model_builder import TYPE_FIXES, TYPE_MESSAGES, format_value
 from headrace.errors import Problem
 
-# For each scalar kind, the Python types that it allows and the message for other types.
+# For each scalar kind, the Python types that it allows, and the requirement that is reported for other types.
 SCALARS: dict[str, tuple[tuple[type, ...], str]] = {
     "string": ((str,), TYPE_MESSAGES["string_type"]),
     "integer": ((int,), TYPE_MESSAGES["int_type"]),
     "number": ((int, float), TYPE_MESSAGES["float_type"]),
     "boolean": ((bool,), TYPE_MESSAGES["bool_type"]),
 }
-MAX_LISTED_KEYS = 15  # a longer list of known keys does not help in a message
+MAX_LISTED_KEYS = 15  # a fix does not list more known keys than this
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """The named kinds of values. A mapping is defined by its keys and their kinds, an enumeration by its values.
+    """The kinds of values that YAML data may have.
 
+    `kinds` defines the named kinds: a mapping by its keys and the kinds of their values, an enumeration by its values.
     A kind is `any`, a scalar such as `string`, a name in `kinds` such as `Task`, a list such as `[Task]`, or a mapping
-    with any keys such as `{string}`. A trailing `!` marks a required key.
+    with any keys such as `{string}`, whose values are all of one kind. A trailing `!` marks a required key.
+
+    `unsupported` lists, for a named kind, the keys that only the Databricks CLI supports.
     """
 
     kinds: Mapping[str, Mapping[str, str] | Sequence[str]]
-    unsupported: Mapping[str, Sequence[str]] = field(default_factory=dict)  # keys that only the Databricks CLI supports
+    unsupported: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def check(self, value: Any, kind: str, locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
-        """Yield the problems of the value at a key path, which must be of the given kind."""
+        """Yield the problems of the value at a key path, which must be of the given kind.
+
+        An `Unresolved` value may be of any kind.
+        """
         if kind == "any" or isinstance(value, Unresolved):
             return
         if kind in SCALARS:
-            types, message = SCALARS[kind]
+            types, requirement = SCALARS[kind]
             if not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean"):
-                yield _wrong_type(message, value, locations, path)
+                yield _wrong_type(requirement, value, locations, path)
         elif kind.startswith("["):
             if not isinstance(value, list):
                 yield _wrong_type(TYPE_MESSAGES["tuple_type"], value, locations, path)
@@ -59,6 +65,7 @@ class Grammar:
             yield from self._check_named(value, kind, locations, path)
 
     def _check_named(self, value: Any, kind: str, locations: KeyLocations, path: KeyPath) -> Iterator[Problem]:
+        """Yield the problems of a value whose kind is a name in `kinds`."""
         known = self.kinds[kind]  # the keys of a mapping, or the values of an enumeration
         if not isinstance(known, Mapping):
             if value not in known:
@@ -80,6 +87,7 @@ class Grammar:
                     yield Problem(locations.where(*path), f"{prefix}'{key}' is missing", f"add '{key}:' here")
 
     def _unknown_key(self, key: str, kind: str, known: Mapping[str, str]) -> tuple[str, str]:
+        """Return the message and the fix for a key that a kind does not have."""
         if key in self.unsupported.get(kind, ()):
             return f"Headrace does not support '{key}'", "remove it, or deploy the bundle with the Databricks CLI"
         if key == "<<":
@@ -89,9 +97,10 @@ class Grammar:
 
 
 def intended_keys(keys: Iterable[str], known: Iterable[str]) -> set[str]:
-    """Return the keys, with each unknown key replaced by the most similar known key, if there is one.
+    """Return the keys, with each unknown key replaced by the most similar known key. Keep it if none is similar.
 
-    Checks use the result so that a misspelled key, which is reported as unknown, is not also reported as missing.
+    With this result, checks do not report a key as missing if it is misspelled. The misspelled key is reported as
+    unknown.
     """
     known = set(known)
     return {key if key in known else closest_name(key, known) or key for key in keys}
@@ -104,6 +113,7 @@ def job_grammar() -> Grammar:
     return Grammar(kinds, {"JobSettings": ("lifecycle",)})
 
 
-def _wrong_type(message: str, value: Any, locations: KeyLocations, path: KeyPath) -> Problem:
+def _wrong_type(requirement: str, value: Any, locations: KeyLocations, path: KeyPath) -> Problem:
+    """Return the problem of a value that does not meet a requirement such as "must be text"."""
     prefix = f"{describe_path(path)}: " if path else ""
-    return Problem(locations.where(*path), f"{prefix}{message}, not {format_value(value)}", TYPE_FIXES[message])
+    return Problem(locations.where(*path), f"{prefix}{requirement}, not {format_value(value)}", TYPE_FIXES[requirement])

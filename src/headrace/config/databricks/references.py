@@ -18,10 +18,15 @@ WORKSPACE_REFERENCES = (
     "workspace.host",
     "workspace.root_path",
 )
+USER_REFERENCE_START = "${workspace.current_user."  # the start of each reference to the user who deploys the bundle
+USER_REFERENCE = "${workspace.current_user.short_name}"
 
 
 class Unresolved(str):
-    """Text with a reference that has no value. The reason is reported once; all other checks skip the text."""
+    """Text with a reference that has no value, or a placeholder for a value that is unknown because of a problem.
+
+    The problem is reported once; all other checks skip an unresolved value.
+    """
 
 
 class WrittenValue(NamedTuple):
@@ -34,8 +39,9 @@ class WrittenValue(NamedTuple):
 def resolve_references(value: Any, known: Mapping[str, Any]) -> Any:
     """Return the value with its references replaced by the values in `known`.
 
-    If a reference is the whole text, the result has the type of the reference's value. Text with an unknown or
-    unresolved reference becomes `Unresolved`.
+    If a reference is the whole text, the result has the type of the reference's value. Text becomes `Unresolved` if it
+    has a reference that is unknown, or whose value is `Unresolved`. References to the workspace that are not in `known`
+    stay in the text.
     """
     if isinstance(value, dict):
         return {key: resolve_references(inner, known) for key, inner in value.items()}
@@ -48,7 +54,7 @@ def resolve_references(value: Any, known: Mapping[str, Any]) -> Any:
     whole = REFERENCE.fullmatch(value)
     if whole and whole[1] in values:
         return values[whole[1]]
-    text = REFERENCE.sub(lambda match: _text(values.get(match[1], match[0])), value)
+    text = REFERENCE.sub(lambda match: _format_value(values.get(match[1], match[0])), value)
     is_unresolved = any(_is_unknown(name, known) or isinstance(values.get(name), Unresolved) for name in names)
     return Unresolved(text) if is_unresolved else text
 
@@ -67,8 +73,8 @@ def check_references(value: Any, known: Mapping[str, Any], locations: KeyLocatio
 def resolve_variables(values: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of variables with their references replaced, including references to other variables.
 
-    A variable becomes `Unresolved` if it refers to itself, directly or through other variables, or refers to such a
-    variable.
+    `values` are the values of the variables by name, `known` the values of all other references. A variable becomes
+    `Unresolved` if it refers to itself, directly or through other variables, or if it refers to such a variable.
     """
     pending = {f"var.{name}": value for name, value in values.items()}
     resolved = dict(known)
@@ -76,7 +82,7 @@ def resolve_variables(values: Mapping[str, Any], known: Mapping[str, Any]) -> di
         ready = [name for name, value in pending.items() if not pending.keys() & set(references_in(value))]
         for name in ready:
             resolved[name] = resolve_references(pending.pop(name), resolved)
-        if not ready:
+        if not ready:  # each of the pending variables depends on a variable that refers to itself
             resolved.update({name: Unresolved(f"${{{name}}}") for name in pending})
             break
     return {name: resolved[f"var.{name}"] for name in values}
@@ -87,10 +93,10 @@ def check_variables(
 ) -> Iterator[Problem]:
     """Yield the unknown references in the values of variables, and the variables that refer to themselves.
 
-    `known` are the values of the other references.
+    `values` are the variables that have a value, `known` the values of all other references.
     """
     variables = {f"var.{name}": written.value for name, written in values.items()}
-    references = {reference: set(references_in(value)) for reference, value in variables.items()}
+    references = {name: set(references_in(value)) for name, value in variables.items()}
     for name, (value, path) in values.items():
         yield from check_references(value, {**known, **variables}, locations, path)
         if f"var.{name}" in _dependencies(f"var.{name}", references):
@@ -99,7 +105,7 @@ def check_variables(
 
 
 def references_in(value: Any) -> Iterator[str]:
-    """Yield the names of all references in a value, such as `var.name`."""
+    """Yield the names of all references in a value, such as `var.name`, but none from an `Unresolved` value."""
     if isinstance(value, str) and not isinstance(value, Unresolved):
         yield from REFERENCE.findall(value)
     elif isinstance(value, dict | list):
@@ -108,7 +114,10 @@ def references_in(value: Any) -> Iterator[str]:
 
 
 def _dependencies(name: str, references: Mapping[str, set[str]]) -> set[str]:
-    """Return the names of all references that a reference depends on, directly or through others."""
+    """Return the names of all references that the value of a reference contains, directly or through other references.
+
+    `references` has the names of the references that the value of each reference contains directly.
+    """
     reached: set[str] = set()
     pending = [name]
     while pending:
@@ -119,10 +128,12 @@ def _dependencies(name: str, references: Mapping[str, set[str]]) -> set[str]:
 
 
 def _is_unknown(name: str, known: Mapping[str, Any]) -> bool:
+    """Return whether a reference is neither in `known` nor a reference to the workspace."""
     return name not in known and name not in WORKSPACE_REFERENCES
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
+    """Return a value as text, in the form of YAML: true instead of True."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

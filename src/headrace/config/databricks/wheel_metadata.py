@@ -1,4 +1,4 @@
-"""The entry points of wheels and their parameters, read without installing or importing the wheels."""
+"""The entry points of Headrace's wheel and of the bundle's own wheel, without installing or importing the wheels."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 HEADRACE = "headrace"
 # The entry points of the group headrace.jobs, each with the layer whose steps it runs; None stands for all layers.
 ENTRY_POINT_LAYERS: dict[str, str | None] = {"bronze": "bronze", "gold": "gold", "run": None, "silver": "silver"}
-# The parameters of each of these entry points.
+# The parameters of each of these entry points. `step` and `value` may be passed several times.
 PARAMETERS = ("conf", "env", "pipeline", "step", "value")
 REQUIRED_PARAMETERS = ("pipeline", "env")
 
 
 def entry_points_of(package: str, root: Path) -> tuple[str, ...] | None:
-    """Return the entry points that a job can call in a package; None if they cannot be determined.
+    """Return the entry points of a package, which a job can call; None if they cannot be determined.
 
-    They can be determined for Headrace, and for the bundle's own package unless its pyproject.toml declares entry
-    points as dynamic.
+    The entry points can be determined only for Headrace and for the bundle's own package. If the pyproject.toml in
+    `root` declares entry points as dynamic, those of the bundle's package cannot be determined either.
     """
     if is_headrace(package):
         return tuple(ENTRY_POINT_LAYERS)
@@ -30,12 +30,13 @@ def entry_points_of(package: str, root: Path) -> tuple[str, ...] | None:
 
 
 def is_headrace(package: str) -> bool:
-    """Return whether the package is Headrace."""
+    """Return whether a package name is Headrace's."""
     return _is_same_package(package, HEADRACE)
 
 
 def _project(root: Path) -> dict[str, Any]:
-    import tomllib  # imported here, because it is needed only for jobs that call another package
+    """Return the table [project] of the bundle's pyproject.toml; an empty mapping if it cannot be read."""
+    import tomllib  # imported here, because only jobs that call another package than Headrace need it
 
     try:
         with (root / "pyproject.toml").open("rb") as file:
@@ -47,5 +48,5 @@ def _project(root: Path) -> dict[str, Any]:
 
 
 def _is_same_package(name: str, other: str) -> bool:
-    """Return whether installers treat two package names as equal."""
+    """Return whether two names denote the same package: case, and which of "-", "_" and "." is used, do not matter."""
     return re.sub(r"[-_.]+", "-", name).lower() == re.sub(r"[-_.]+", "-", other).lower()
