@@ -1,4 +1,4 @@
-"""The command `headrace`, which `python -m headrace` runs too."""
+"""The command `headrace`, which can also be run as `python -m headrace`."""
 
 from headrace import interrupts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-CHILDREN: list[subprocess.Popen[Any]] = []
+CHILDREN: list[subprocess.Popen[Any]] = []  # the code that starts such a process appends it
 
 
 def kill_children() -> None:

@@ -1,11 +1,11 @@
 """The exception hierarchy.
 
 HeadraceError
-├── ConfigurationError   the YAML files or the user's functions are invalid
+├── ConfigurationError   the YAML files, the user's functions or the names in a command are invalid
 ├── SetupError           the machine lacks something: Java, memory, jars, a port, a service
 ├── GuardError           starting now would lose, duplicate or corrupt rows; nothing was written
 ├── StepError            a step failed while it ran
-│   └── UnfinishedBatchError   a run ended in the middle of a batch that did not finish in time
+│   └── UnfinishedBatchError   a run that was stopping ended in the middle of a batch
 ├── DeploymentError      a workspace or cluster rejects a request, does not respond, or is locked by another deployment
 └── DataError            the requested data does not exist or cannot be read
 
@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# The text of a py4j error: the failed call, then the Java exception's class and message. The pattern includes the call
-# because lines that begin with a colon also occur in the query plans that other Spark errors contain.
+# The text of a py4j error: a line with the failed call, then the Java exception's class and message (group 1). The
+# pattern includes the call, because the query plans in other Spark errors also have lines that begin with a colon.
 PY4J_ERROR = re.compile(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)")
 
 
@@ -38,8 +38,12 @@ class Problem:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message of another library's error as one line."""
-    text = str(getattr(error, "desc", None) or error).strip() or type(error).__name__
+    """Return the first line of the message of another library's error, without Spark's error codes.
+
+    For a py4j error, this is the message of the Java exception. If the message is empty, return the error's type.
+    """
+    message = getattr(error, "desc", None) or error  # `desc` is the message of a pyspark error, without the stack trace
+    text = str(message).strip() or type(error).__name__
     if isinstance(error, LookupError):  # the message of a LookupError is only the key
         text = f"{type(error).__name__}: {text}"
     py4j_error = PY4J_ERROR.match(text)
@@ -47,7 +51,10 @@ def one_line(error: BaseException) -> str:
 
 
 def without_error_codes(line: str) -> str:
-    """Return a line of a Spark error without its error class and SQLSTATE."""
+    """Return a line of a Spark error without the error class at its start and the SQLSTATE at its end.
+
+    "[TABLE_NOT_FOUND] No such table. SQLSTATE: 42P01" -> "No such table."
+    """
     return re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", line)
 
 
@@ -60,7 +67,7 @@ class HeadraceError(Exception):
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> HeadraceError:
-        """Return one error with all of the problems, in the given order."""
+        """Return one error with all of the problems (at least one), in the given order."""
         first, *others = problems
         error = cls(first.message, where=first.where, fix=first.fix)
         error.problems = (first, *others)
@@ -72,7 +79,7 @@ class HeadraceError(Exception):
 
 @contextmanager
 def add_location(where: str) -> Iterator[None]:
-    """Add the location `where` to problems that are raised in the `with` block without a location."""
+    """Add the location `where` to problems without a location that are raised in the `with` block."""
     try:
         yield
     except HeadraceError as error:
@@ -81,11 +88,11 @@ def add_location(where: str) -> Iterator[None]:
 
 
 class ConfigurationError(HeadraceError):
-    """The configuration is invalid."""
+    """The YAML files, the user's functions or the names in a command are invalid."""
 
 
 class SetupError(HeadraceError):
-    """The machine lacks something that the run needs."""
+    """The machine lacks something that the command needs: Java, memory, jars, a port, a service."""
 
 
 class GuardError(HeadraceError):
@@ -97,7 +104,10 @@ class StepError(HeadraceError):
 
 
 class UnfinishedBatchError(StepError):
-    """A run that was asked to stop ended in the middle of a batch. The next run repeats the batch."""
+    """A run that was stopping ended in the middle of a batch, because no Spark task finished within `stop_grace`.
+
+    The next run repeats the batch.
+    """
 
 
 class DeploymentError(HeadraceError):

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
-# nohup starts a process with SIGHUP ignored. Installing a handler would undo that, so SIGHUP is then left out.
+# nohup starts a process with SIGHUP ignored. Installing a handler would undo that, so SIGHUP is not handled then.
 HANGUP = [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUP)
 Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -23,11 +23,15 @@ _received_signals: list[int] = []
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal ends the command."""
+    """Raised when a signal ends the command. The message, if any, is shown to the user."""
 
 
 def interrupt(signum: int, message: str = "") -> NoReturn:
-    """Raise Interrupted because of a signal. `call` then exits with 128 + the signal's number."""
+    """Record the signal and raise Interrupted.
+
+    `call` then exits with 128 + the number of the first recorded signal, unless the command catches Interrupted and
+    succeeds.
+    """
     _received_signals.append(signum)
     raise Interrupted(message)
 
@@ -45,7 +49,7 @@ def restore(handlers: dict[int, Handler]) -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Delay signals until the end of the `with` block."""
+    """Delay signals until the end of the `with` block. Outside the main thread, do nothing."""
     if threading.current_thread() is not threading.main_thread():  # Python handles signals only in the main thread
         yield
         return
@@ -61,10 +65,10 @@ def deferred() -> Iterator[None]:
 
 @contextmanager
 def unmasked() -> Iterator[None]:
-    """Raise an interrupt that an OSError hides.
+    """Raise an interrupt that an OSError replaced; do not change other errors.
 
-    A signal that arrives during a call of the JVM raises Interrupted in py4j, which then closes its connections. If one
-    of them was closed by the JVM before, py4j raises an OSError instead (0.10.9.9).
+    A signal that arrives during a call of the JVM raises Interrupted in py4j, which then closes its connections. If the
+    JVM has already closed one of them, py4j raises an OSError instead (py4j 0.10.9.9).
     """
     try:
         yield
@@ -75,12 +79,16 @@ def unmasked() -> Iterator[None]:
 
 
 def exit_on_signal() -> None:
-    """Exit immediately on a signal. Used while modules are imported, when there is nothing to clean up."""
+    """From now on, exit immediately on a signal. Used while modules are imported, when there is nothing to clean up."""
     handle(lambda signum, frame: os._exit(128 + signum))
 
 
 def call(command: Callable[[], Any]) -> NoReturn:
-    """Call the command, kill the child processes that still run, and exit. A signal interrupts the command."""
+    """Call the command, kill the child processes that still run, and exit. A signal raises Interrupted in the command.
+
+    The exit code is 0 if the command returns, and its own code if it raises SystemExit. After an interrupt, any code
+    but 0 becomes 128 + the signal's number. Other exceptions of the command are raised.
+    """
     from headrace import child_processes
 
     handle(lambda signum, frame: interrupt(signum))

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import IO
 
-LOCKED_FILES: dict[Path, IO[str]] = {}  # by path; closing a file releases its lock
+LOCKED_FILES: dict[Path, IO[str]] = {}  # those of this process, by path; closing a file releases its lock
 
 
 def process_exists(pid: int) -> bool:
@@ -24,7 +24,7 @@ def process_exists(pid: int) -> bool:
 def acquire(file: Path) -> None:
     """Create the file, and lock it until `release` or the end of this process.
 
-    If the file system has no locks, remove the file.
+    If the file cannot be locked, because the file system has no locks, remove it.
     """
     opened = file.open("a")
     try:
@@ -44,7 +44,7 @@ def release(file: Path) -> None:
 
 
 def is_locked(file: Path) -> bool:
-    """Return whether any process has locked the file."""
+    """Return whether any process has locked the file; False if there is no such file."""
     try:
         with file.open() as opened:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)

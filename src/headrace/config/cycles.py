@@ -12,8 +12,8 @@ Node = TypeVar("Node")
 def find_cycle(predecessors: Mapping[Node, Iterable[Node]]) -> list[Node]:
     """Return the nodes of one cycle, each followed by a node that depends on it; an empty list if there is no cycle.
 
-    `predecessors` maps each node to the nodes that it depends on. The cycle starts with the node that comes first in
-    `predecessors`, so that error messages do not depend on the order of the search.
+    `predecessors` maps each node to the nodes that it depends on. The list starts with the node of the cycle that
+    comes first in `predecessors`, so that error messages do not depend on the order of the search.
     """
     try:
         TopologicalSorter(predecessors).prepare()

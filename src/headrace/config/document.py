@@ -17,19 +17,19 @@ try:
 except ImportError:  # without libyaml, PyYAML's parser in Python gives the same results, but is slower
     from yaml import SafeLoader as Loader  # type: ignore[assignment]
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 1_000_000  # this and the next two are limits of one file
 MAX_VALUES = 50_000
 MAX_DEPTH = 50
 
 # Scalars of YAML 1.2's core schema.
 NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
-BOOLEAN = re.compile(r"(?:(true|True|TRUE)|false|False|FALSE)\Z")
+BOOLEAN = re.compile(r"(?:(true|True|TRUE)|false|False|FALSE)\Z")  # group 1 matches if the value is true
 INTEGER = re.compile(r"[-+]?[0-9]{1,99}\Z")
 OCTAL_OR_HEXADECIMAL = re.compile(r"0o[0-7]{1,99}\Z|0x[0-9a-fA-F]{1,99}\Z")
 FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 INFINITY_OR_NAN = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 
-# Scalars that YAML 1.1 readers interpret differently.
+# Unquoted scalars that readers of YAML 1.1 interpret differently than readers of YAML 1.2.
 YAML_1_1_BOOLEAN = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
 YAML_1_1_NUMBER = re.compile(
     r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*_[0-9_.]*|0b[01_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)\Z"
@@ -41,22 +41,22 @@ class Document:
     """One YAML file: its data, the location of each key, and the problems of its syntax."""
 
     locations: KeyLocations
-    data: Any = None
+    data: Any = None  # None if the file cannot be read
     problems: tuple[Problem, ...] = ()
-    # The key paths of invalid values, and of mappings from which a key was omitted. Problems of the omitted or invalid
-    # data have been reported; checks report no further problems at these paths.
+    # The key paths of invalid values, of invalid keys, which `data` omits, and of mappings with a key that has no key
+    # path (`<<`, or a key that is not text). `problems` has a problem for each; checks report no others at these paths.
     invalid: frozenset[KeyPath] = frozenset()
 
     @property
     def mapping(self) -> dict[str, Any]:
-        """The data if it is a mapping, otherwise an empty mapping."""
+        """The data, which is a mapping; an empty mapping if the file cannot be read."""
         return self.data if isinstance(self.data, dict) else {}
 
 
 def read_document(path: Path, name: str, *, strict: bool = True) -> Document:
     """Return the content of one file, including its problems. `name` is the file's name in messages.
 
-    If `strict` is false, accept tags, merge keys and ambiguous scalars.
+    If `strict` is false, ignore tags, keep `<<` as an ordinary key, and interpret ambiguous scalars as YAML 1.2 does.
     """
     try:
         text = _read_text(path)
@@ -132,7 +132,7 @@ def _check_events(text: str, strict: bool) -> None:
 
 
 def _describe_syntax_error(text: str, error: yaml.MarkedYAMLError, mark: Any) -> tuple[str, str]:
-    """Return the message and the fix for a syntax error."""
+    """Return the message and the fix for a syntax error. `mark` is its position, or None."""
     lines = text.splitlines()
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
     indentation = line[: len(line) - len(line.lstrip())]
@@ -140,7 +140,8 @@ def _describe_syntax_error(text: str, error: yaml.MarkedYAMLError, mark: Any) ->
         return "not valid YAML: a tab where only spaces are allowed", "indent with spaces"
     if "single document" in str(error.context):
         return "the file contains more than one YAML document", "keep one document in each file: remove '---'"
-    if "${" in line and "{" in line.replace("${", ""):
+    is_in_braces = "{" in line.replace("${", "")
+    if "${" in line and is_in_braces:
         return "not valid YAML: unquoted text inside { } cannot contain '${'", 'quote the text: "…${name}…"'
     return f"not valid YAML: {error.problem}", "check colons, quotes, brackets and indentation up to this line"
 
@@ -158,10 +159,11 @@ class _Builder:
     def build(self, node: yaml.Node, path: KeyPath, ancestors: tuple[int, ...]) -> Any:
         """Return the data of the node at a key path. `ancestors` are the ids of the nodes that contain the node."""
         line = node.start_mark.line + 1
-        self.lines.setdefault(path, line)
+        self.lines.setdefault(path, line)  # unless `_mapping` has set the line of the value's key
         if id(node) in ancestors:
             fix = "write the values out instead of using an alias"
             raise _InvalidFileError("an alias refers to a value that contains it", fix, line)
+        # `_check_events` has checked the depth of the text, but aliases can nest values deeper.
         if len(self.lines) > MAX_VALUES or len(ancestors) > 2 * MAX_DEPTH:
             message = f"aliases expand to more than {MAX_VALUES:,} values"
             raise _InvalidFileError(message, "write the values out instead of using aliases", line)
@@ -181,7 +183,7 @@ class _Builder:
                 self._add_problem(path, line, "a key must be text", "write a name before the colon")
                 self.invalid.add(path)
                 continue
-            if self.strict and not key_node.style and (message := _ambiguous_key(key)):
+            if self.strict and not key_node.style and (message := _unsupported_key(key)):
                 fix = "write the keys out" if key == "<<" else f'quote it: "{key}"'
                 self._add_problem(path, line, message, fix)
                 self.invalid.add(path if key == "<<" else (*path, key))
@@ -196,13 +198,12 @@ class _Builder:
 
     def _scalar(self, node: Any, path: KeyPath) -> Any:
         text = str(node.value)
-        is_plain = not node.style  # the style of a plain, unquoted scalar is None or empty, depending on the loader
-        if not is_plain:
+        if node.style:  # the scalar is quoted; the style of an unquoted one is None or empty, depending on the loader
             return text
         message = fix = ""
         if YAML_1_1_BOOLEAN.match(text):
             message = f"'{text}' is a boolean to some YAML readers and text to others"
-            fix = f'write {_boolean_of(text)}, or quote it if it is text: "{text}"'
+            fix = f'write {_yaml_1_2_boolean(text)}, or quote it if it is text: "{text}"'
         elif YAML_1_1_NUMBER.match(text):
             message = f"'{text}' is a different number to different YAML readers"
             fix = f'quote it if it is text: "{text}"; otherwise write the number in plain digits'
@@ -216,8 +217,8 @@ class _Builder:
         self.problems.append(Problem(f"{self.name}:{line}", f"{subject}{message}", fix))
 
 
-def _ambiguous_key(key: str) -> str:
-    """Return the reason why an unquoted key is not allowed; an empty string if it is allowed."""
+def _unsupported_key(key: str) -> str:
+    """Return a message with the reason why an unquoted key is not supported; an empty string if it is supported."""
     if key == "<<":
         return "merging with '<<' is not supported"
     if YAML_1_1_BOOLEAN.match(key):
@@ -227,7 +228,7 @@ def _ambiguous_key(key: str) -> str:
     return ""
 
 
-def _boolean_of(text: str) -> str:
+def _yaml_1_2_boolean(text: str) -> str:
     return "true" if text.lower() in ("yes", "on") else "false"
 
 

@@ -29,7 +29,11 @@ PATH_KEYS: tuple[KeyPath, ...] = (
 
 @dataclass(frozen=True)
 class EnvironmentDraft:
-    """One environment file: `raw` is its data as read, `environment` its model, or None if the file is invalid."""
+    """One environment file, valid or not.
+
+    `raw` is its data as read, an empty mapping if it cannot be read. `environment` is its model, or None if no valid
+    model can be built from the data.
+    """
 
     name: str
     locations: KeyLocations
@@ -95,7 +99,10 @@ def path_values(data: Any) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def _matching_values(data: Any, pattern: KeyPath, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield the key path and the value of each key that matches the pattern, in the data at a key path."""
+    """Yield the key path and the value of each key that matches the pattern.
+
+    `data` is the value at the key path `path`; the pattern is relative to it.
+    """
     if not pattern:
         yield path, data
     elif isinstance(data, dict):
@@ -104,7 +111,7 @@ def _matching_values(data: Any, pattern: KeyPath, path: KeyPath) -> Iterator[tup
 
 
 def _make_absolute(data: Any, pattern: KeyPath, root: Path) -> Any:
-    """Return the data with the relative paths at matching keys resolved against the bundle's root."""
+    """Return the data with the relative paths at the keys that match the pattern resolved against the bundle's root."""
     if not pattern:
         is_relative_path = isinstance(data, str) and data != "" and not is_absolute(data)
         return str(root / data) if is_relative_path else data

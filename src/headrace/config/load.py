@@ -36,7 +36,7 @@ def find_root(start: Path) -> Path:
 def load_bundle(
     root: Path, environment: str = "local", values: Mapping[str, str] | None = None, *, lenient: bool = False
 ) -> Bundle:
-    """Return the bundle for one environment. Raise ConfigurationError if any file has a problem.
+    """Return the bundle for one environment. Raise ConfigurationError if any file that was read has a problem.
 
     `values` are those given with --value. If `lenient`, required values may be missing.
     """
@@ -45,13 +45,16 @@ def load_bundle(
 
 
 def load_all(root: Path, values: Mapping[str, str] | None = None) -> tuple[Bundle, ...]:
-    """Return one Bundle for each environment. Required values may be missing."""
+    """Return one Bundle for each environment. Raise ConfigurationError if any file has a problem.
+
+    `values` are those given with --value. Required values may be missing.
+    """
     return read_bundle(root, environment_names(root), values, lenient=True).bundles()
 
 
 @dataclass(frozen=True)
 class BundleDraft:
-    """The content of a bundle's files, valid or not."""
+    """The content of a bundle's files, valid or not, and the problems of all of them."""
 
     root: Path
     resources: Resources
@@ -90,9 +93,10 @@ class BundleDraft:
 def read_bundle(
     root: Path, names: list[str], given: Mapping[str, str] | None = None, *, lenient: bool = False
 ) -> BundleDraft:
-    """Read the files of a bundle, with the environments in `names`, and collect the problems of all files.
+    """Return the content of a bundle's files, with only the environments in `names`, and the problems of these files.
 
-    `given` are the values given with --value. If `lenient`, required values may be missing.
+    `given` are the values given with --value. If `lenient`, required values may be missing, and a given value must be
+    declared by at least one of these environments, not by each.
     """
     root = root.resolve()
     given = given or {}
@@ -107,15 +111,17 @@ def read_bundle(
         environment, environment_problems = read_environment(root, name, given, lenient=lenient)
         environments.append(environment)
         problems += environment_problems
+    # A file that could not be read may declare any value.
     were_all_read = not ignored_files and all(environment.raw for environment in environments)
     if lenient and environments and were_all_read:
         declared = {name for environment in environments for name in environment.values.declared}
         problems += [_undeclared_value(name, declared) for name in given if name not in declared]
     problems += check_steps(drafts)
-    existing = environment_names(root)
-    # The environment of a target may be in a .yaml file, which has been reported. It counts as known.
-    known = [*existing, *(file.stem for file in ignored_files if file.stem in resources.targets)]
-    problems += check_targets(resources, environments, known)
+    existing_environments = environment_names(root)
+    # If a target's environment is in a .yaml file, only the file's name is a problem: the environment counts as known.
+    ignored_environments = [file.stem for file in ignored_files if file.stem in resources.targets]
+    known_environments = [*existing_environments, *ignored_environments]
+    problems += check_targets(resources, environments, known_environments)
     problems += check_root_paths(resources.targets, resources.locations)
     problems += check_variable_secrets(resources.targets, resources.locations)
     problems += check_sharing(environments, resources.targets)
@@ -127,8 +133,8 @@ def read_bundle(
         problems += check_tables(drafts, environment)
         problems += check_steps_in_environment(drafts, environment)
     # Check the targets of the selected environments, and all targets without an environment.
-    targets = [name for name in resources.targets if name in names or name not in existing]
-    jobs, job_problems = check_deployment(root, resources, targets, drafts, environments, known)
+    targets = [name for name in resources.targets if name in names or name not in existing_environments]
+    jobs, job_problems = check_deployment(root, resources, targets, drafts, environments, known_environments)
     return BundleDraft(root, resources, drafts, environments, jobs, problems + job_problems)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 KeyPath = tuple[str | int, ...]
 
-# Keys whose children have names that the user chose, and the word for such a child in messages.
-NAMED = {
+# Keys whose children have names that the user chose, and the noun for such a child in messages.
+NOUNS_OF_NAMED_CHILDREN = {
     "steps": "step",
     "reads": "input",
     "sources": "source",
@@ -21,8 +21,8 @@ NAMED = {
     "variables": "variable",
     "jobs": "job",
 }
-# Keys whose children are the entries of a list, and the word for such an entry in messages.
-NUMBERED = {"expect": "rule", "writes": "sink", "tasks": "task", "job_clusters": "job cluster"}
+# Keys whose children are the entries of a list, and the noun for such an entry in messages.
+NOUNS_OF_ENTRIES = {"expect": "rule", "writes": "sink", "tasks": "task", "job_clusters": "job cluster"}
 
 
 @dataclass
@@ -33,16 +33,20 @@ class KeyLocations:
     lines: dict[KeyPath, int] = field(default_factory=dict)
 
     def add_alias(self, path: KeyPath, alias: KeyPath) -> None:
-        """Add `alias` as a second path of the key at `path`, and second paths of all keys below this key.
+        """Add `alias` as a second path of the key at `path`, and second paths of all keys inside it.
 
-        Checks use the path of a long form and of a correctly spelled key. The file may have a short form or a
-        misspelled key instead.
+        A file may contain a misspelled key or a short form, at `path`. Checks use the path of the correctly spelled key
+        or of the long form, `alias`.
         """
-        lines = {key: line for key, line in self.lines.items() if key[: len(path)] == path}
-        self.lines.update({(*alias, *key[len(path) :]): line for key, line in lines.items()})
+        lines = {key_path: line for key_path, line in self.lines.items() if key_path[: len(path)] == path}
+        self.lines.update({(*alias, *key_path[len(path) :]): line for key_path, line in lines.items()})
 
     def where(self, *path: str | int) -> str:
-        """Return file:line of the key at a path. If the file lacks the key, use the nearest key above it."""
+        """Return file:line of the key at a path.
+
+        If the file lacks the key, use the innermost key that would contain it. If no line is known, return only the
+        file.
+        """
         for length in range(len(path), 0, -1):
             if path[:length] in self.lines:
                 return f"{self.file}:{self.lines[path[:length]]}"
@@ -55,11 +59,11 @@ def describe_path(path: KeyPath) -> str:
     parent: str | int | None = None
     described_path = path[1:] if path[:2] == ("resources", "jobs") else path
     for key in described_path:
-        if parent in NAMED:
-            parts[-1] = f"{NAMED[str(parent)]} '{key}'"
+        if parent in NOUNS_OF_NAMED_CHILDREN:
+            parts[-1] = f"{NOUNS_OF_NAMED_CHILDREN[str(parent)]} '{key}'"
             parent = None
         elif isinstance(key, int):
-            noun = NUMBERED.get(str(parent), f"{parts[-1]}, entry")
+            noun = NOUNS_OF_ENTRIES.get(str(parent), f"{parts[-1]}, entry")
             parts[-1] = f"{noun} {key + 1}"
             parent = None
         else:
@@ -76,7 +80,8 @@ def closest_name(name: str, known: Iterable[str]) -> str | None:
 def fix_for_unknown_name(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return the fix for an unknown name: suggest the most similar known name.
 
-    If no known name is similar, return `otherwise`; if that is empty, suggest all known names.
+    If no known name is similar, return `otherwise`; if `otherwise` is empty, suggest all known names, or to remove the
+    unknown name if there are none.
     """
     choices = sorted(known)
     similar = closest_name(name, choices)
@@ -88,6 +93,6 @@ def fix_for_unknown_name(name: str, known: Iterable[str], otherwise: str = "") -
 
 
 def line_order(where: str) -> tuple[str, int]:
-    """Return the sort key of a problem's location: the file and the line number."""
+    """Return the sort key of a problem's location: the file and the line number (0 if it has no line)."""
     file, _, line = where.rpartition(":")
     return (file, int(line)) if line.isdigit() else (where, 0)

@@ -56,13 +56,14 @@ def build_model(
     invalid: Collection[KeyPath] = (),
     **fields: Any,
 ) -> tuple[M | None, list[Problem]]:
-    """Return the model of the data at a key path, or None if the data is invalid, and the problems of the data.
+    """Return the model of the data at a key path of a file, or None if the data is invalid, and the data's problems.
 
-    `fields` are fields of the model that the file does not contain. `invalid` are key paths whose problems have been
-    reported already; further problems at these paths are not reported.
+    `fields` are the values of fields that do not come from the file; it is a problem if the file contains such a key.
+    `invalid` are key paths whose problems have been reported already; no further problems at these paths are reported.
 
-    If all problems are misspelled keys and values, return the model with the spelling corrected. The other checks need
-    the model, so that they can report their problems at the same time.
+    If all problems are unknown keys and misspelled values, also return a model: with the spelling corrected, and
+    without keys that resemble no known key. The other checks need the model to report their problems at the same time.
+    Add the locations of the corrected keys to `locations`.
     """
     if not isinstance(data, dict):
         if path in invalid:
@@ -74,7 +75,7 @@ def build_model(
     try:
         return model.model_validate({**data, **fields}), problems
     except ValidationError as error:
-        errors: dict[KeyPath, list[ErrorDetails]] = {}
+        errors: dict[KeyPath, list[ErrorDetails]] = {}  # several for one value if it matches no type of a union
         for details in error.errors(include_url=False):
             errors.setdefault(_path_in_data(data, details), []).append(details)
         first_errors = {key_path: details[0] for key_path, details in errors.items()}
@@ -82,6 +83,7 @@ def build_model(
         for misspelled, intended in renamed.items():
             locations.add_alias(path + misspelled, path + intended)
         for key_path, value_errors in errors.items():
+            # If an item of a tuple is missing, the last part of the path is an index.
             is_missing = value_errors[0]["type"] == "missing" and isinstance(key_path[-1], str)
             existing_path = key_path[:-1] if is_missing else key_path
             is_misspelled = is_missing and key_path in renamed.values()
@@ -100,9 +102,10 @@ def _validate_or_none(model: type[M], data: Any) -> M | None:
 def _correct_spelling(
     model: type[M], data: Any, errors: Mapping[KeyPath, ErrorDetails]
 ) -> tuple[Any, dict[KeyPath, KeyPath]]:
-    """Return the data with each unknown key and value replaced by the most similar known one, if there is one.
+    """Return the data with each unknown key and each unknown value replaced by the most similar known one.
 
-    Also return the key path of each misspelled key, mapped to the key path that was probably intended.
+    If none is similar, remove an unknown key, and replace an unknown value with None. Also return the key path of each
+    replaced key, mapped to the key path that was probably intended.
     """
     data = deepcopy(data)
     renamed: dict[KeyPath, KeyPath] = {}
@@ -125,12 +128,15 @@ def _correct_spelling(
 
 
 def _choices(details: ErrorDetails, context_key: str) -> list[str]:
-    """Return the allowed values of an error, which Pydantic gives as text: "'a', 'b' or 'c'"."""
+    """Return the allowed values that an error lists. Pydantic gives them as text: "'a', 'b' or 'c'"."""
     return [choice.strip(" '") for choice in details["ctx"][context_key].replace(" or ", ", ").split(", ")]
 
 
 def _path_in_data(data: Any, details: ErrorDetails) -> KeyPath:
-    """Return Pydantic's location of an error as a key path: without the names of union members."""
+    """Return the key path of an error in the data: Pydantic's location without the names of union members.
+
+    The last part of the path may be a missing key; all other parts exist in the data.
+    """
     path: list[str | int] = []
     parts = details["loc"]
     for index, part in enumerate(parts):
@@ -147,7 +153,8 @@ def _problem(
 ) -> Problem:
     """Return the problem of one value. If there are several errors, the value matches no type of a union.
 
-    `parent` is the key path of the model in the file, and `path` the key path of the value in the model.
+    `parent` is the key path of the model in the file, and `path` the key path of the value, or of a missing key, in the
+    model.
     """
     details = errors[0]
     error_type, where = details["type"], locations.where(*parent, *path)
@@ -181,6 +188,7 @@ def _describe_error(details: ErrorDetails) -> tuple[str, str]:
     if error_type == "literal_error":
         choices = _choices(details, "expected")
         if not isinstance(value, str):
+            # A literal with one choice is a boolean: `required: true`.
             fix = f"write {choices[0].lower()}" if len(choices) == 1 else f"use one of: {', '.join(choices)}"
             return f"unknown value: {format_value(value)}", fix
         return f"unknown value {format_value(value)}", fix_for_unknown_name(value, choices)
@@ -194,12 +202,13 @@ def _describe_error(details: ErrorDetails) -> tuple[str, str]:
     if error_type == "string_pattern_mismatch":
         return _describe_pattern(str(context["pattern"]), value)
     if error_type == "value_error":
-        message, _, fix = str(context["error"]).partition("; ")
+        message, _, fix = str(context["error"]).partition("; ")  # the validators in value_types write "message; fix"
         return message, fix or "change the value"
     return details["msg"].lower(), "change the value"
 
 
 def _describe_pattern(pattern: str, value: Any) -> tuple[str, str]:
+    """Return the message and the fix for a value that does not match the pattern of its type."""
     for type_name, (message, fix) in PATTERN_MESSAGES.items():
         constraints = get_args(getattr(value_types, type_name))
         if any(getattr(constraint, "pattern", None) == pattern for constraint in constraints):

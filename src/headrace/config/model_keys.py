@@ -1,4 +1,4 @@
-"""Look up the keys that a YAML file may contain for a model, and the model of the value at a key path."""
+"""Look up the keys that a YAML file may contain for a model, and the model of the mapping at a key path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.config.locations import KeyPath
 
 
 def keys_of(model: type[BaseModel] | None) -> set[str]:
-    """Return the keys that a file may contain for a model; an empty set if there is no model."""
+    """Return the keys that a file may contain for a model; an empty set if `model` is None."""
     if model is None:
         return set()
     keys = {field.alias or name for name, field in model.model_fields.items()}
@@ -19,17 +19,23 @@ def keys_of(model: type[BaseModel] | None) -> set[str]:
 
 
 def model_at(root_model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
-    """Return the model of the mapping at a key path of `root_model`; None if the value there is not a mapping."""
+    """Return the model of the mapping at a path in `root_model`; None if no model describes the value at the path.
+
+    `path` is the location of an error of Pydantic: a key path to which the names of union members have been added.
+    """
     types: list[Any] = [root_model]
     for part in path:
-        # A part without types is the name of a union member, which Pydantic adds to its locations.
+        # A part for which there are no types is the name of a union member: it does not change the types.
         types = [inner for outer in types for inner in _types_at(outer, part)] or types
     models = (candidate for candidate in types if isinstance(candidate, type) and issubclass(candidate, BaseModel))
     return next(models, None)
 
 
 def _types_at(outer: Any, part: str | int) -> list[Any]:
-    """Return the types that the value at a key or index may have, in a value of the type `outer`."""
+    """Return the types that the value at a key or index may have, in a value of the type `outer`.
+
+    Return an empty list if values of this type have no such key or index.
+    """
     if isinstance(outer, type) and issubclass(outer, BaseModel):
         for name, field in outer.model_fields.items():
             if part == (field.alias or name):

@@ -17,7 +17,7 @@ from headrace.config.substitution import references
 from headrace.errors import Problem
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-FOLDER = "conf/pipelines"
+PIPELINES_DIRECTORY = "conf/pipelines"
 NAME_FIX = "use letters, digits and '_', not starting with a digit"
 
 
@@ -42,11 +42,11 @@ class PipelineDraft:
 
 
 def read_pipelines(root: Path) -> tuple[list[PipelineDraft], list[Problem]]:
-    """Return all pipeline files of a bundle, sorted by name, and their problems."""
+    """Return the content of all pipeline files of a bundle, sorted by file name, and their problems."""
     drafts: list[PipelineDraft] = []
     problems: list[Problem] = []
-    for path in sorted((root / FOLDER).glob("[!.]*.y*ml")):  # hidden files, which editors create, are not read
-        file = f"{FOLDER}/{path.name}"
+    for path in sorted((root / PIPELINES_DIRECTORY).glob("[!.]*.y*ml")):  # without hidden files, which editors create
+        file = f"{PIPELINES_DIRECTORY}/{path.name}"
         if path.suffix == ".yaml":
             problems.append(wrong_suffix(file))
             drafts.append(PipelineDraft(path.stem, KeyLocations(file), is_incomplete=True))
@@ -58,11 +58,13 @@ def read_pipelines(root: Path) -> tuple[list[PipelineDraft], list[Problem]]:
         drafts.append(draft)
         problems += draft_problems
     if not drafts:
-        problems.append(Problem(FOLDER, "the bundle has no pipeline", f"write one: {FOLDER}/orders.yml"))
+        fix = f"write one: {PIPELINES_DIRECTORY}/orders.yml"
+        problems.append(Problem(PIPELINES_DIRECTORY, "the bundle has no pipeline", fix))
     return drafts, problems
 
 
 def _read_draft(name: str, document: Document) -> tuple[PipelineDraft, list[Problem]]:
+    """Return the content of a pipeline file that has been parsed, and its problems."""
     problems = list(document.problems)
     locations = document.locations
     if document.data is None:
@@ -86,12 +88,14 @@ def _read_draft(name: str, document: Document) -> tuple[PipelineDraft, list[Prob
             tables += [WrittenTable(key, index, sink.table) for index, sink in enumerate(step.writes) if sink.table]
         else:
             tables += _tables_of_invalid_step(key, raw)
+    # The key path of `steps` has one part, and the key path of a step has two.
     has_unread_steps = any(path[:1] == ("steps",) and len(path) <= 2 for path in document.invalid)
     is_incomplete = has_unread_steps or (not raw_steps and bool(problems))
     return PipelineDraft(name, locations, steps, tuple(raw_steps), tuple(tables), is_incomplete), problems
 
 
 def _read_step(name: str, raw: Any, document: Document) -> tuple[Step | None, list[Problem]]:
+    """Return a step, or None if no valid model can be built from its data `raw`, and the step's problems."""
     locations = document.locations
     step_path: KeyPath = ("steps", name)
     problems = []
@@ -121,7 +125,7 @@ def _sink_keys(raw: Any) -> list[str]:
 
 
 def _references_in(data: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Yield each `${name}` in the data at a key path: the key path of the text, and the name."""
+    """Yield the key path and the name of each `${name}` in the data, which is the value at the key path `path`."""
     if isinstance(data, dict):
         for key, value in data.items():
             yield from _references_in(value, (*path, key))
@@ -133,7 +137,7 @@ def _references_in(data: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _tables_of_invalid_step(step: str, raw: Any) -> Iterator[WrittenTable]:
-    """Yield the tables that can be read from the data of a step that is not a valid model."""
+    """Yield the tables that a step writes according to its data, from which no valid model can be built."""
     writes = next((raw[key] for key in _sink_keys(raw)), None)
     for index, sink in enumerate(writes if isinstance(writes, list) else [writes]):
         if isinstance(sink, dict) and isinstance(sink.get("table"), str):

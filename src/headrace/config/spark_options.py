@@ -17,11 +17,11 @@ def option(options: Mapping[str, Setting], *names: str) -> str | None:
 
 
 def is_true(options: Mapping[str, Setting], name: str) -> bool:
-    """Return whether the option is set to true."""
+    """Return whether the option is set to true; False if it is not set."""
     return (option(options, name) or "").lower() == "true"
 
 
 def encoding_of(options: Mapping[str, Setting]) -> str | None:
-    """Return the encoding that the options declare; None if it is UTF-8, which is the default."""
+    """Return the encoding that the options declare; None if they declare none, or UTF-8, which is the default."""
     encoding = option(options, "encoding", "charset")
     return None if encoding is None or encoding.upper() == "UTF-8" else encoding

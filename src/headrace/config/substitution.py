@@ -10,24 +10,25 @@ from typing import Any
 from headrace.config.locations import KeyLocations, KeyPath, describe_path, fix_for_unknown_name
 from headrace.errors import Problem
 
-REFERENCE = re.compile(r"\$\{([^}]*)\}?")  # also matches without the closing brace, which is then reported
+REFERENCE = re.compile(r"\$\{([^}]*)\}?")  # the closing brace is optional, so that a missing brace can be reported
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 @dataclass
 class Substitution:
-    """The data after references have been replaced, and the problems of references that could not be replaced."""
+    """The data with references replaced, and the problems of the references that cannot be replaced."""
 
     data: Any = None
     problems: list[Problem] = field(default_factory=list)
-    unresolved: set[KeyPath] = field(default_factory=set)  # key paths of text with a reference that was not replaced
+    unresolved: set[KeyPath] = field(default_factory=set)  # key paths of text with such a reference
 
 
 @dataclass(frozen=True)
 class Values:
     """The values that an environment declares (`declared`), and those given with --value (`given`).
 
-    If `lenient`, required values may be missing; a reference to such a value is replaced with the value's name.
+    If `lenient`, required values may be missing: a reference to such a value is replaced with the value's name. Given
+    values may be undeclared, because another environment may declare them.
     """
 
     locations: KeyLocations
@@ -36,7 +37,7 @@ class Values:
     lenient: bool = False
 
     def substitute(self, data: Mapping[str, Any]) -> Substitution:
-        """Replace each `${name}` in the data of a file, except under `values`."""
+        """Return the data of a file with each `${name}` replaced, except under `values`, and the problems."""
         result = Substitution()
         result.data = {
             key: part if key == "values" else self._replace(part, (key,), result) for key, part in data.items()
@@ -44,6 +45,7 @@ class Values:
         return result
 
     def _replace(self, data: Any, path: KeyPath, result: Substitution) -> Any:
+        """Return the data at a key path with each `${name}` replaced. Add problems to `result`."""
         if isinstance(data, dict):
             return {key: self._replace(value, (*path, key), result) for key, value in data.items()}
         if isinstance(data, list):
@@ -56,7 +58,10 @@ class Values:
         return REFERENCE.sub(lambda match: str(self._value_of(match, path, result)), data)
 
     def _value_of(self, reference: re.Match[str], path: KeyPath, result: Substitution) -> str | int:
-        """Return the value that replaces a reference at a key path. Add the problems of the reference to `result`."""
+        """Return the value that replaces a reference at a key path.
+
+        If the reference cannot be replaced, add the key path and the problem to `result` and return a placeholder.
+        """
         text, name = reference[0], reference[1]
         if not NAME.match(name) or not text.endswith("}"):
             fix = "write ${name}, with letters, digits and '_' only; defaults and nesting are not supported"
@@ -73,7 +78,7 @@ class Values:
         if name in self.given:
             if type(default) is not int:
                 return self.given[name]
-            # `problems` reports a given value that is not a number.
+            # If the given value is not a number, `problems` reports it.
             return int(self.given[name]) if self.given[name].isdecimal() else default
         if isinstance(default, str | int):
             return default
@@ -88,7 +93,11 @@ class Values:
         ]
 
     def problems(self) -> Iterator[Problem]:
-        """Yield the problems of values: required but not given, given but not declared, or invalid."""
+        """Yield the problems of declarations that contain references, and of given values.
+
+        A value is a problem if it is required but not given, given but not declared (neither if `lenient`), or not a
+        number although its default is one.
+        """
         for name in self.required():
             if name not in self.given and not self.lenient:
                 yield self._problem(("values", name), f"value '{name}' is required", f"give it: --value {name}=…")
@@ -99,7 +108,7 @@ class Values:
         for name, value in self.given.items():
             if name not in self.declared:
                 if self.lenient:
-                    continue  # another environment may declare it
+                    continue
                 fix = fix_for_unknown_name(name, self.declared, "omit it, or declare it under values")
                 yield Problem(self.locations.file, f"value '{name}' is given but not declared", fix)
             elif type(self.declared[name]) is int and not value.isdecimal():
@@ -112,7 +121,7 @@ class Values:
 
 
 def references(data: Any) -> set[str]:
-    """Return the names in all references `${name}` in the data."""
+    """Return the names in all references `${name}` in the data, even if they are not valid names."""
     if isinstance(data, dict):
         return {name for value in data.values() for name in references(value)}
     if isinstance(data, list):

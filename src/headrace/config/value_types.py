@@ -40,6 +40,7 @@ def local_path(location: str) -> str:
 
 
 def _validate_duration(value: object) -> object:
+    """Return the value. Raise ValueError for text that is not a duration; Pydantic reports values that are not text."""
     if isinstance(value, str):
         milliseconds(value)
     return value
@@ -48,10 +49,12 @@ def _validate_duration(value: object) -> object:
 Duration = Annotated[str, BeforeValidator(_validate_duration)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
+# The same pattern. Pydantic's regular expressions have no \Z; their `$` does not match before a final line break.
 ImportPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+# The size of Java's heap, like 512m or 2g.
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9]\d*[mg]$")]
 SecretName = Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
-Setting = str | int | float | bool
+Setting = str | int | float | bool  # the value of a Spark setting, or of an option of a source or sink
 TupleOf = Annotated[tuple[T, ...], Strict(False)]  # Strict(False) converts YAML lists to tuples, which are immutable
 
 

@@ -17,7 +17,7 @@ from headrace.config.locations import closest_name, fix_for_unknown_name
 from headrace.config.models import Step
 
 DURATION_TYPE = re.compile(r"\bDuration\b")
-# The same pattern as in headrace.transforms.gold, which imports nothing from this package.
+# The same pattern as in headrace.transforms.gold, which imports nothing of Headrace.
 DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
 
 
@@ -31,7 +31,8 @@ class Parameters:
     accepts_any_input: bool = False  # the function has a parameter such as **dimensions
     # Required positional-only parameters after `stream`. No input can be passed to them.
     unreachable: tuple[str, ...] = ()
-    durations: frozenset[str] = frozenset()  # settings annotated as Duration
+    # Settings annotated as Duration. Only `parameters_in_source` sets this, for the static checks.
+    durations: frozenset[str] = frozenset()
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ def parameters_in_source(function: ast.FunctionDef) -> Parameters:
 
 
 def parameters_of(function: Callable[..., Any]) -> Parameters:
-    """Return the parameters of an imported function."""
+    """Return the parameters of an imported function, except `durations`."""
     stream: str | None = None
     inputs: dict[str, bool] = {}
     settings: dict[str, bool] = {}
@@ -100,6 +101,7 @@ def find_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
         if len(streams) != 1:
             message = f"'{parameters.stream}' takes the step's only streaming input, but the step has {len(streams)}"
             yield Mismatch(("reads",), message, "read the others with static: true, or use another transform")
+        # The first stream is passed to `parameters.stream`, and the other inputs are matched by name.
         named_inputs = [name for name in step.reads if name not in streams[:1]]
     for name in parameters.unreachable:
         message = f"no input can be passed to '{name}': only the first parameter before the '/' takes an input"
@@ -109,24 +111,26 @@ def find_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
 
 
 def _input_mismatches(parameters: Parameters, inputs: list[str]) -> Iterator[Mismatch]:
-    misspelled: set[str] = set()
+    """Yield the differences between a function's parameters for inputs and the inputs that are matched by name."""
+    intended: set[str] = set()
     for name in inputs:
         if name in parameters.settings:
             fix = "give the input another name"
             yield Mismatch(("reads", name), f"input '{name}' has the name of a setting", fix)
         elif name not in parameters.inputs and not parameters.accepts_any_input:
             unused = [other for other in parameters.inputs if other not in inputs]
-            misspelled |= _intended(name, unused)
+            intended |= _intended_parameter(name, unused)
             fix = fix_for_unknown_name(name, unused, "remove it, or add a parameter before the '*'")
             yield Mismatch(("reads", name), f"the transform has no input '{name}'", fix)
     for name, is_required in parameters.inputs.items():
-        if is_required and name not in inputs and name not in misspelled:
+        if is_required and name not in inputs and name not in intended:
             fix = f"add it: reads: {{{name}: …}}"
             yield Mismatch(("reads",), f"the transform's input '{name}' is not read", fix)
 
 
 def _setting_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
-    misspelled: set[str] = set()
+    """Yield the differences between a function's parameters for settings and the settings of a step."""
+    intended: set[str] = set()
     for name, value in step.with_.items():
         if name in parameters.inputs or name == parameters.stream:
             fix = "write inputs under reads; a parameter after the '*' is a setting"
@@ -136,19 +140,19 @@ def _setting_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch
             yield Mismatch(("with", name), f"setting '{name}': {value!r} is not a duration", fix)
         elif name not in parameters.settings:
             unused = [other for other in parameters.settings if other not in step.with_]
-            misspelled |= _intended(name, unused)
+            intended |= _intended_parameter(name, unused)
             fix = fix_for_unknown_name(name, unused, "remove it, or add a parameter after the '*'")
             yield Mismatch(("with", name), f"the transform has no setting '{name}'", fix)
     for name, is_required in parameters.settings.items():
-        if is_required and name not in step.with_ and name not in misspelled:
+        if is_required and name not in step.with_ and name not in intended:
             fix = f"add it: with: {{{name}: …}}"
             yield Mismatch(("with",), f"the transform's setting '{name}' is missing", fix)
 
 
-def _intended(name: str, unused: Collection[str]) -> set[str]:
+def _intended_parameter(name: str, unused: Collection[str]) -> set[str]:
     """Return a set with the unused parameter that an unknown name probably misspells; an empty set if there is none.
 
-    This parameter is not reported as missing.
+    The callers do not report this parameter as missing, because they report the misspelled name.
     """
-    intended = closest_name(name, unused)
-    return set() if intended is None else {intended}
+    parameter = closest_name(name, unused)
+    return set() if parameter is None else {parameter}

@@ -11,13 +11,19 @@ from headrace.errors import ConfigurationError
 
 
 def pipeline_steps(bundle: Bundle, pipeline: str) -> tuple[Step, ...]:
-    """Return a pipeline's steps in the order of the file, but each after the steps whose tables it reads."""
+    """Return a pipeline's steps in the order of the file, except that a step follows the steps whose tables it reads.
+
+    Raise ConfigurationError if the bundle has no such pipeline.
+    """
     steps, locations = find_pipeline(bundle, pipeline).steps.values(), bundle.locations_of(pipeline)
     return tuple(step for _, step in _sort_by_reads((locations, step) for step in steps))
 
 
 def select_steps(bundle: Bundle, pipeline: str, only: Collection[str]) -> list[Step]:
-    """Return the steps of a pipeline, or those named by `only`, in the order in which they run."""
+    """Return the steps of a pipeline that `only` names, in the order in which they start; all steps if `only` is empty.
+
+    Raise ConfigurationError if the pipeline does not have one of the named steps.
+    """
     steps = pipeline_steps(bundle, pipeline)
     names = [step.name for step in steps]
     for name in only:
@@ -41,8 +47,8 @@ def _sort_by_reads(located_steps: Iterable[tuple[KeyLocations, Step]]) -> list[t
     waiting, ordered = list(located_steps), []
     while waiting:
         # Loading has ruled out cycles, so there is always a step that reads no table of the other waiting steps.
-        pending_tables = {table for _, step in waiting for table in _tables_written(step)}
-        ready = next(located for located in waiting if not _tables_of_others(located[1]) & pending_tables)
+        tables_of_waiting = {table for _, step in waiting for table in _tables_and_quarantines(step)}
+        ready = next(located for located in waiting if not _tables_only_read(located[1]) & tables_of_waiting)
         ordered.append(ready)
         waiting.remove(ready)
     return ordered
@@ -58,7 +64,9 @@ def find_pipeline(bundle: Bundle, name: str) -> Pipeline:
 def upstream_steps(step: Step, steps: Iterable[Step]) -> tuple[str, ...]:
     """Return the names of those `steps`, other than the step itself, whose tables the step reads."""
     tables = set(_tables_read(step))
-    return tuple(other.name for other in steps if other.name != step.name and tables & set(_tables_written(other)))
+    return tuple(
+        other.name for other in steps if other.name != step.name and tables & set(_tables_and_quarantines(other))
+    )
 
 
 def tables_read(bundle: Bundle) -> set[str]:
@@ -66,8 +74,8 @@ def tables_read(bundle: Bundle) -> set[str]:
     return {table for _, step in bundle.located_steps() for table in _tables_read(step)}
 
 
-def _tables_written(step: Step) -> tuple[str, ...]:
-    """Return the tables that a step writes, and the name of the quarantine that each table may have."""
+def _tables_and_quarantines(step: Step) -> tuple[str, ...]:
+    """Return the names of the tables that a step writes, and the names that their quarantines would have."""
     return tuple(name for table in step.tables_written for name in (table, f"{table}{QUARANTINE_SUFFIX}"))
 
 
@@ -75,6 +83,6 @@ def _tables_read(step: Step) -> tuple[str, ...]:
     return tuple(read.table for read in step.reads.values() if read.table is not None)
 
 
-def _tables_of_others(step: Step) -> set[str]:
+def _tables_only_read(step: Step) -> set[str]:
     """Return the tables that a step reads but does not write."""
-    return set(_tables_read(step)) - set(_tables_written(step))
+    return set(_tables_read(step)) - set(_tables_and_quarantines(step))

@@ -13,7 +13,10 @@ from headrace.graph.function_signatures import find_mismatches, parameters_of
 
 
 def resolve(path: str) -> Any:
-    """Return the object at an import path `module:name`. Raise ConfigurationError if the import fails."""
+    """Return the object at an import path `module:name`.
+
+    Raise ConfigurationError if the module cannot be imported or does not have the name.
+    """
     module, _, name = path.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
@@ -23,6 +26,7 @@ def resolve(path: str) -> Any:
         fix = f"define it in {module}, or correct the import path"
         raise ConfigurationError(f"module '{module}' has no '{name}'", fix=fix) from error
     except ModuleNotFoundError as error:
+        # The missing module is the module itself or one of its parent packages.
         is_module_missing = error.name is not None and f"{module}.".startswith(f"{error.name}.")
         if not is_module_missing:  # the module exists, but another module that it imports is missing
             raise _import_failed(module, error) from error
@@ -33,6 +37,7 @@ def resolve(path: str) -> Any:
 
 
 def _import_failed(module: str, error: Exception) -> ConfigurationError:
+    """Return the error for a module that raises `error` when it is imported."""
     message = f"importing '{module}' failed: {type(error).__name__}: {error}"
     return ConfigurationError(message, fix=f"correct the module; try: python -c 'import {module}'")
 
@@ -43,7 +48,8 @@ def bind_arguments(
     """Return the positional and keyword arguments for a step's transform.
 
     The arguments are the step's inputs (`inputs` maps the name of each input to its DataFrame) and the settings under
-    `with`. Raise ConfigurationError if inputs or settings do not match the function's parameters.
+    `with`. Raise ConfigurationError if `function` is not callable, or if inputs or settings do not match its
+    parameters.
     """
     if not callable(function):
         message = f"step '{step.name}': {step.transform} is not a function"

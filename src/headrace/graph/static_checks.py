@@ -18,7 +18,10 @@ from headrace.graph.static_imports import Missing, Unchecked, find_definition
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A bundle's files, their problems, and a text for each function that could not be checked."""
+    """The content of a bundle's files, and the problems of the files and of the functions that they name.
+
+    `unchecked` has a text for each function whose parameters cannot be checked.
+    """
 
     bundle: BundleDraft
     problems: tuple[Problem, ...]
@@ -38,7 +41,10 @@ def check_files(root: Path, environment: str | None = None, values: Mapping[str,
 
 
 def require_functions(bundle: Bundle) -> None:
-    """Raise ConfigurationError if functions or schemas are missing, or do not match the steps that name them."""
+    """Raise ConfigurationError if functions or schemas are missing, or do not match the steps that name them.
+
+    Accept functions whose parameters cannot be checked.
+    """
     results = check_functions(Path(bundle.root), bundle.located_steps())
     if problems := [result for result in results if isinstance(result, Problem)]:
         raise ConfigurationError.of(problems)

@@ -26,5 +26,5 @@ class FileSource(SourceModel):
 
     @property
     def needs_schema(self) -> bool:
-        """Whether the format's columns differ between files, so that an input must have a schema."""
+        """Whether the format's columns differ between files, so that an input needs a schema."""
         return self.format not in FIXED_SCHEMA_FORMATS

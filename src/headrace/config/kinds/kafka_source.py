@@ -17,9 +17,9 @@ class KafkaSource(SourceModel):
     kind: Literal["kafka"]
     servers: str
     topics: TupleOf[str] = ()
-    pattern: str | None = None
+    pattern: str | None = None  # a regular expression for the names of the topics, instead of `topics`
     format: Literal["json", "text", "bytes"] = "json"
-    start: Literal["earliest", "latest"] = "earliest"
+    start: Literal["earliest", "latest"] = "earliest"  # where a new checkpoint starts to read
     security: Security | None = None
 
     @property
@@ -29,5 +29,5 @@ class KafkaSource(SourceModel):
 
     @property
     def needs_schema(self) -> bool:
-        """Whether the records are JSON; the columns of other formats are always the same."""
+        """Whether the records are JSON, whose columns differ; the columns of other formats are always the same."""
         return self.format == "json"

@@ -12,7 +12,10 @@ from headrace.config.value_types import Setting
 
 
 class Sink(TableSink, KafkaSink, FolderSink, ConsoleSink, MemorySink):
-    """An entry of `writes`: the keys of exactly one kind of sink, and options of Spark's writer."""
+    """An entry of `writes`: the keys of all kinds of sinks, and options of Spark's writer.
+
+    A valid entry sets only the keys of one kind.
+    """
 
     options: dict[str, Setting] = {}
 

@@ -12,13 +12,13 @@ class SourceModel(Model):
 
     implementation: ClassVar[str]
     is_replayable: ClassVar[bool] = True  # Spark can read the rows of a batch again after a crash
-    infers_schema: ClassVar[bool] = False  # an input may have `infer: true`
+    infers_schema: ClassVar[bool] = False  # whether an input may have `infer: true`
 
     options: dict[str, Setting] = {}
 
     @property
     def location(self) -> str:
-        """Where the data is, for error messages."""
+        """Where the data is, for error messages; overridden by each kind."""
         return ""
 
     @property

@@ -12,4 +12,4 @@ from headrace.config.kinds.rate_source import RateSource
 from headrace.config.kinds.source_model import SourceModel
 
 Source = Annotated[FileSource | KafkaSource | RateSource, Field(discriminator="kind")]
-SOURCES: tuple[type[SourceModel], ...] = get_args(get_args(Source)[0])
+SOURCES: tuple[type[SourceModel], ...] = get_args(get_args(Source)[0])  # the members of the union

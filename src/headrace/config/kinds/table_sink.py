@@ -18,7 +18,7 @@ class TableSink(SinkModel):
 
     table: Name | None = None
     mode: Literal["append", "replace", "upsert"] = "append"
-    keys: TupleOf[str] = ()
-    sequence: str | None = None
+    keys: TupleOf[str] = ()  # for upserts: the columns that identify a row
+    sequence: str | None = None  # for upserts: the column whose greater value marks the newer row
     partition_by: TupleOf[str] = ()
     cluster_by: TupleOf[str] = ()

@@ -1,6 +1,6 @@
 """The configuration as frozen values. These classes define the keys and types of a bundle's YAML files.
 
-They do not read files, locate keys or write messages: `config.load` does.
+They do not read files, locate keys or write messages: the other modules of `config` do.
 """
 
 from headrace.config.kinds.expectation import Rule

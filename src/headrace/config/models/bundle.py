@@ -24,14 +24,14 @@ class Bundle(Model):
     environment: Environment
     targets: dict[str, Target] = {}
     jobs: dict[str, tuple[Job, ...]] = Field(default={}, repr=False)  # by target
-    locations: dict[str, KeyLocations] = Field(default={}, exclude=True, repr=False)
+    locations: dict[str, KeyLocations] = Field(default={}, exclude=True, repr=False)  # by file
 
     @property
     def directory(self) -> Path:
         """The directory for events and logs of runs.
 
-        If the environment has deployed releases, return `.headrace` in the first of these directories that has a local
-        path: checkpoints, releases, temporary files. Otherwise return `.headrace/<environment>` in the bundle.
+        If releases are deployed to the environment, return `.headrace` in the first of these directories that has a
+        local path: checkpoints, releases, temporary files. Otherwise return `.headrace/<environment>` in the bundle.
         """
         engine = self.environment.engine
         has_releases = engine.kind == "databricks" or (engine.kind == "spark" and bool(engine.releases))

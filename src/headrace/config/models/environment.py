@@ -12,7 +12,7 @@ from headrace.config.value_types import Duration, Memory, Model, Name, Setting, 
 
 
 class LocalEngine(Model):
-    """Spark in this process, tuned for one machine."""
+    """Spark on this machine only, with settings for one machine."""
 
     kind: Literal["local"]
     cores: int = Field(default=2, ge=1)
@@ -53,6 +53,8 @@ class Every(Model):
     every: Duration
 
 
+# `available_now` and `once` process the available data and end, `once` in a single batch. `default` starts a batch as
+# soon as the previous one has ended.
 TriggerName = Literal["available_now", "once", "default"]
 Trigger = Annotated[Annotated[TriggerName, Tag("scalar")] | Annotated[Every, Tag("mapping")], Discriminator(yaml_type)]
 
@@ -61,7 +63,7 @@ class Topic(Model):
     """A Kafka topic that steps write to."""
 
     servers: str
-    topic: str
+    topic: str  # the topic's name in Kafka
     security: Security | None = None
     options: dict[str, Setting] = {}
 
@@ -86,12 +88,13 @@ class Environment(Model):
     checkpoints: str
     trigger: Trigger = "available_now"
     triggers: dict[Name, Trigger] = {}
-    stop_grace: Duration = "5 minutes"  # a run that is stopping ends at once if no Spark task finishes for this time
+    # A run that is stopping ends in the middle of its batch if no Spark task finishes for this time.
+    stop_grace: Duration = "5 minutes"
     sources: dict[Name, Source] = {}
     topics: dict[Name, Topic] = {}
     folders: dict[Name, str] = {}
     values: dict[Name, Value] = {}
-    settings: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}  # of Spark
 
     def trigger_of(self, step: str) -> Trigger:
         """Return the trigger of a step; the environment's trigger unless `triggers` names the step."""

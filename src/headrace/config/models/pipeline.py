@@ -26,9 +26,9 @@ class Read(Model):
     source: Name | None = None
     table: Name | None = None
     schema_: str | None = Field(default=None, alias="schema")
-    infer: bool = False
-    static: bool = False
-    changes: bool = False
+    infer: bool = False  # Spark infers the schema of the source's files
+    static: bool = False  # the whole table is read again for each batch, not as a stream
+    changes: bool = False  # the stream consists of the table's changes: inserts, updates and deletes
     watermark: Watermark | None = None
     max_future: Duration = "5 minutes"  # a row is bad if its event time is further in the future
     expect: TupleOf[Rule] = ()
@@ -47,15 +47,15 @@ class Step(Model):
     layer: Layer
     reads: dict[Name, Read]
     transform: ImportPath | None = None
-    with_: dict[str, Any] = Field(default={}, alias="with")
-    row_wise: bool = False
-    deduplicates: bool = False
+    with_: dict[str, Any] = Field(default={}, alias="with")  # the transform's settings
+    row_wise: bool = False  # declares that the transform handles each row on its own
+    deduplicates: bool = False  # declares that the transform only removes rows with duplicate `keys` (under `with`)
     expect: TupleOf[Rule] = ()
     writes: TupleOf[Sink]
-    output: Literal["append", "update", "complete"] = "append"
-    settings: dict[str, Setting] = {}
-    accept: TupleOf[str] = ()
-    on_failure: Literal["stop", "continue"] = "stop"
+    output: Literal["append", "update", "complete"] = "append"  # Spark's output mode
+    settings: dict[str, Setting] = {}  # of Spark, while this step runs
+    accept: TupleOf[str] = ()  # digests of old signatures with whose checkpoints the step starts all the same
+    on_failure: Literal["stop", "continue"] = "stop"  # whether a failure of the step also stops the other steps
 
     @property
     def tables_written(self) -> tuple[str, ...]:
