@@ -74,7 +74,7 @@ def apply_plan(
         StateStore(target).remove_dead_lock()
         return
     deletions = confirmation.confirm_deletions(plan, values["deletions"])
-    require_allowed(plan, release, target, deletes=deletions, any_identity=values["any_identity"])
+    require_allowed(plan, release, target, deletable=deletions, any_identity=values["any_identity"])
     confirmation.confirm_change(target, yes=values["yes"])
     timeouts = Timeouts(drain=values["drain"], start=values["within"])
     options = ApplyOptions(command, promoted_from, values["break_lock"], values["keep"], timeouts)

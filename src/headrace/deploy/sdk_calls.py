@@ -58,8 +58,8 @@ class WorkspaceApi:
         """Make one call and return the response; raise DeploymentError if the call fails.
 
         If the object does not exist and `missing` is given, return `missing`. With `once`, do not retry the call: raise
-        ExistsError if the object exists already, and UnknownOutcomeError if the call may have taken effect. Otherwise,
-        the SDK retries the call while the workspace does not answer or is busy.
+        ExistsError if the object exists already, and UnknownOutcomeError if the call may have taken effect. Without
+        `once`, the SDK retries the call while the workspace does not answer or is busy.
         """
         with _without_services():
             from databricks.sdk import errors
