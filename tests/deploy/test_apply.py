@@ -414,7 +414,7 @@ def test_run_without_paths_of_a_release_uses_any_release():
     assert not Run(1, "RUNNING").references("r")
     serverless = {"run_id": 1, "tasks": [{"task_key": "t", "run_id": 2, "python_wheel_task": {"named_parameters": {}}}]}
     serverless["tasks"][0]["python_wheel_task"]["named_parameters"]["conf"] = "/Workspace/x/releases/r/conf"
-    run = workspace_module._run(serverless)
+    run = workspace_module._parse_run(serverless)
     assert (run.uses("r"), run.uses("other")) == (True, False)
 
 

@@ -74,7 +74,7 @@ def apply_plan(
         StateStore(target).remove_dead_lock()  # which a killed command may have left
         return
     deletions = confirmation.confirm_deletions(plan, option_values["deletions"])
-    require_allowed(plan, release, target, deletes=deletions, any_identity=option_values["any_identity"])
+    require_allowed(plan, release, target, deletable=deletions, any_identity=option_values["any_identity"])
     confirmation.confirm_change(target, yes=option_values["yes"])
     timeouts = Timeouts(drain=option_values["drain"], start=option_values["within"])
     options = ApplyOptions(command, promoted_from, option_values["break_lock"], option_values["keep"], timeouts)

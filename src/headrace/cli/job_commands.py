@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,14 +28,15 @@ def jobs(environment: str, bundle_dir: Path, as_json: bool) -> None:
     from headrace.cli.text_table import print_table
     from headrace.deploy.deployed_jobs import job_statuses
     from headrace.deploy.state_store import StateStore
+    from headrace.deploy.stored_json import to_document
 
     target = _open_target(bundle_dir, environment)
     statuses = job_statuses(target, StateStore(target).read())
     if as_json:
-        click.echo(json.dumps([asdict(job) for job in statuses], indent=2))
+        click.echo(json.dumps([to_document(job) for job in statuses], indent=2))
         return
     rows = [
-        [job.key, str(job.id), job.release, f"{job.trigger} {job.state}".strip(), _format_run(job.last)]
+        [job.key, str(job.id), job.release, f"{job.trigger} {job.state}".strip(), _format_run(job.shown_run)]
         for job in statuses
     ]
     print_table(["job", "id", "release", "trigger", "last run"], rows, empty=f"no job is deployed to {environment}")

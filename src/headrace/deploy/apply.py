@@ -22,7 +22,7 @@ from headrace.deploy.state_store import Report, StateStore, timestamp
 from headrace.errors import DeploymentError, Problem
 from headrace.release.releases import Release
 
-KEPT_RELEASES = 5  # by default
+DEFAULT_KEPT_RELEASES = 5
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,17 @@ class ApplyOptions:
     """The command that applies a plan, and its options."""
 
     command: str  # deploy, promote, rollback
-    promoted_from: str = ""  # environment
-    break_lock: bool = False  # replace the lock of another command
-    keep: int = KEPT_RELEASES  # number of deployed releases that are not deleted
+    promoted_from: str = ""  # the environment whose release is promoted; empty unless the command is promote
+    break_lock: bool = False  # replace the lock of another command; otherwise, fail if there is one
+    keep: int = DEFAULT_KEPT_RELEASES  # number of deployed releases that are not deleted
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
 def apply(plan: Plan, release: Release, target: DeployTarget, options: ApplyOptions, report: Report) -> State:
-    """Apply exactly this plan and return the new state; raise DeploymentError if the plan is stale or a job fails."""
+    """Apply exactly this plan and return the new state.
+
+    Raise DeploymentError if another command holds the lock, if the plan is stale, or if a job fails.
+    """
     store = StateStore(target)
     with store.locked(options.command, break_lock=options.break_lock, report=report):
         state = store.read()
@@ -46,7 +49,7 @@ def apply(plan: Plan, release: Release, target: DeployTarget, options: ApplyOpti
 
 
 class _Deployment:
-    """Applies one plan. `run` calls the phases in order, and each phase writes the state that it has reached."""
+    """Applies one plan. `run` calls the phases in order; they write the state before and after changes to jobs."""
 
     def __init__(
         self,
@@ -88,7 +91,7 @@ class _Deployment:
 
     def _write_intent(self, changed: list[JobPlan]) -> None:
         """Record the deployment before its first change."""
-        unfinished = self._state.intent or Intent("", "", "", "")
+        earlier = self._state.intent or Intent("", "", "", "")  # of a deployment that was interrupted
         creates = {job.key: job.name for job in changed if job.key not in self._state.jobs}
         current_jobs = {job.key: self._state.jobs[job.key] for job in changed if job.key in self._state.jobs}
         intent = Intent(
@@ -96,9 +99,9 @@ class _Deployment:
             release=self._release.id,
             at=timestamp(),
             by=self._target.user,
-            creates={**unfinished.creates, **creates},
-            # An unfinished deployment may have changed the current jobs. Its intent has them as they were before it.
-            previous_jobs={**current_jobs, **unfinished.previous_jobs},
+            creates={**earlier.creates, **creates},
+            # The interrupted deployment may have changed the current jobs. Its intent has the jobs before any change.
+            previous_jobs={**current_jobs, **earlier.previous_jobs},
         )
         self._state = self._store.write(replace(self._state, intent=intent))
 
@@ -110,7 +113,7 @@ class _Deployment:
             self._remote.grant_read(self._target.release_path(self._release.id), dict(principal))
 
     def _update_paused(self, job: JobPlan) -> set[int]:
-        """Create or update the job with paused triggers, and drain its active runs if the plan restarts it.
+        """Create or update the job with paused triggers; drain its active runs if the plan replaces them.
 
         Return the ids of the job's earlier runs: all runs except active ones that use the new release already.
         """
@@ -122,7 +125,7 @@ class _Deployment:
             job_id = job.id
             self._remote.reset_job(job_id, pause_triggers(job.body))
         request_files = set(job.request_files)
-        if job.restarts and deployed:
+        if job.restarts and deployed:  # the active runs may poll the files of the old release
             request_files |= set(deployed.request_files)
         self._record(job_id, job, request_files, is_paused=True, needs_restart=job.restarts)
         self._remote.set_permissions(job_id, job.grants)
@@ -139,33 +142,36 @@ class _Deployment:
         self._state = self._store.write(self._state.without_job(job.key))
 
     def _resume(self, job: JobPlan, earlier_runs: set[int]) -> Problem | None:
-        """Set the job's triggers and wait for a run that is not in `earlier_runs`.
+        """Send the job with its final triggers, and wait for its new run: one that is not in `earlier_runs`.
 
-        If that run fails, restore the job and return the problem. Wait for no run if the job is not to start one.
+        If the plan restarts the job and no trigger starts the new run, start it. Do not wait if the job gets no new
+        run, such as a stopped job. If the new run fails or is not running in time, restore the job and return the
+        problem; otherwise return None.
         """
         job_id = self._state.jobs[job.key].id
         self._remote.reset_job(job_id, job.sent_body)
-        is_started = has_active_continuous_trigger(job.sent_body)  # the trigger starts a run
-        if job.restarts and not is_started and not job.stopped:
+        is_run_expected = has_active_continuous_trigger(job.sent_body)  # the platform starts the run
+        if job.restarts and not is_run_expected and not job.stopped:
             self._remote.start_run(job_id, self._run_token(job_id))
-            is_started = True
+            is_run_expected = True
         failure = ""
-        if is_started:
+        if is_run_expected:
             self._report(f"job {job.key}: waiting for its run …")
             timeout = self._options.timeouts.start
             failure = wait_for_run(job_id, self._release.id, earlier_runs, self._target, timeout)
         if failure:
             return self._restore(job, job_id, failure)
         self._record(job_id, job, job.request_files, is_paused=job.stopped)
-        outcome = "updated" if job.id else "ready"
-        self._report(f"job {job.key}: {'running' if is_started else outcome}")
+        outcome = "ready" if job.id is None else "updated"
+        self._report(f"job {job.key}: {'running' if is_run_expected else outcome}")
         return None
 
     def _restore(self, job: JobPlan, job_id: int, failure: str) -> Problem:
-        """Restore the job as it was before the deployment, or leave a new job paused."""
+        """Restore the job as it was before the deployment, or leave a new job paused. Return the problem."""
         assert self._state.intent is not None
         previous = self._state.intent.previous_jobs.get(job.key)
         self._remote.reset_job(job_id, pause_triggers(previous.body if previous else job.body))
+        # Without request files, the runs of the new release are cancelled at once.
         drain(job_id, job.key, (), self._target, self._options.timeouts, self._report)
         if previous is None:
             self._record(job_id, job, job.request_files, is_paused=True)
@@ -233,7 +239,7 @@ class _Deployment:
         self._state = self._store.write(self._state.with_job(job.key, deployed))
 
     def _run_token(self, job_id: int) -> str:
-        """Return the idempotency token of a run: the same until the state is written again."""
+        """Return the idempotency token of a run. The token stays the same until the state is written again."""
         return f"{self._state.lineage}-{self._state.serial}-{job_id}"
 
     def _returned_settings(self, job_id: int) -> JobBody:

@@ -14,11 +14,12 @@ from headrace.deploy.sdk_calls import ExistsError, UnknownOutcomeError, Workspac
 from headrace.errors import DeploymentError
 
 RETRY_INTERVAL_S = 0.5  # between two attempts of a call that must not take effect twice
-MAX_RUNS = 25  # per page
+MAX_RUNS = 25  # per page; `list_runs` returns one page, or all pages of active runs
 MAX_EXPORT_BYTES = 10 << 20  # the workspace does not export larger files
 OWNER = "IS_OWNER"  # permission level of a job's owner
 PRINCIPALS = ("user_name", "group_name", "service_principal_name")
-JOBS, FILES, IMPORT = "/api/2.2/jobs", "/api/2.0/workspace", "/api/2.0/workspace-files/import-file"
+JOBS_API, WORKSPACE_API = "/api/2.2/jobs", "/api/2.0/workspace"
+IMPORT_FILE_API, VOLUME_FILES_API = "/api/2.0/workspace-files/import-file", "/api/2.0/fs/files"
 
 
 class Workspace:
@@ -38,12 +39,12 @@ class Workspace:
 
     def read_file(self, path: str) -> bytes | None:
         """Return the content of a file, or None if it does not exist."""
-        exported = self._call("GET", f"{FILES}/export", query={"path": path, "format": "AUTO"}, missing=None)
+        exported = self._call("GET", f"{WORKSPACE_API}/export", query={"path": path, "format": "AUTO"}, missing=None)
         return None if exported is None else base64.b64decode(exported["content"])
 
     def write_file(self, path: str, content: bytes) -> None:
         """Write or replace a file."""
-        self._call("POST", f"{IMPORT}{quote(path)}", query={"overwrite": "true"}, data=content)
+        self._call("POST", f"{IMPORT_FILE_API}{quote(path)}", query={"overwrite": "true"}, data=content)
 
     def create_file(self, path: str, content: bytes) -> bool:
         """Create a file and return True, or return False if it exists.
@@ -51,7 +52,7 @@ class Workspace:
         If the response to the call is lost, the content of the file shows whether this call created it.
         """
         try:
-            self._call("POST", f"{IMPORT}{quote(path)}", query={"overwrite": "false"}, data=content, once=True)
+            self._call("POST", f"{IMPORT_FILE_API}{quote(path)}", query={"overwrite": "false"}, data=content, once=True)
         except (ExistsError, UnknownOutcomeError) as error:
             existing = self.read_file(path)
             if existing is not None:
@@ -63,20 +64,20 @@ class Workspace:
 
     def make_directory(self, path: str) -> None:
         """Create a directory and its parents if they do not exist."""
-        self._call("POST", f"{FILES}/mkdirs", body={"path": path})
+        self._call("POST", f"{WORKSPACE_API}/mkdirs", body={"path": path})
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory; an empty list if it does not exist."""
-        listing = self._call("GET", f"{FILES}/list", query={"path": path}, missing={})
+        listing = self._call("GET", f"{WORKSPACE_API}/list", query={"path": path}, missing={})
         return [item["path"].rpartition("/")[2] for item in listing.get("objects", [])]
 
     def delete(self, path: str) -> None:
         """Delete a file, or a directory with its content, if it exists."""
-        self._call("POST", f"{FILES}/delete", body={"path": path, "recursive": True}, missing=None)
+        self._call("POST", f"{WORKSPACE_API}/delete", body={"path": path, "recursive": True}, missing=None)
 
     def grant_read(self, directory: str, principal: dict[str, str]) -> None:
         """Grant a user, a group or a service principal read access to a directory."""
-        object_id = self._call("GET", f"{FILES}/get-status", query={"path": directory})["object_id"]
+        object_id = self._call("GET", f"{WORKSPACE_API}/get-status", query={"path": directory})["object_id"]
         grant = {"access_control_list": [{**principal, "permission_level": "CAN_READ"}]}
         self._call("PATCH", f"/api/2.0/permissions/directories/{object_id}", body=grant)
 
@@ -85,36 +86,36 @@ class Workspace:
         if not path.startswith("/Volumes/"):
             return False
         try:
-            self._call("PUT", f"/api/2.0/fs/files{quote(path)}", query={"overwrite": "true"}, data=content)
+            self._call("PUT", f"{VOLUME_FILES_API}{quote(path)}", query={"overwrite": "true"}, data=content)
         except DeploymentError:
             return False
         return True
 
     def delete_request(self, path: str) -> None:
-        """Delete a stop request if it exists. Ignore errors: a request that cannot be deleted could not be written."""
+        """Delete a stop request if it exists. Do nothing for paths that `write_request` could not write either."""
         if path.startswith("/Volumes/"):
             with suppress(DeploymentError):
-                self._call("DELETE", f"/api/2.0/fs/files{quote(path)}", missing=None)
+                self._call("DELETE", f"{VOLUME_FILES_API}{quote(path)}", missing=None)
 
     # ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def get_job(self, job_id: int) -> RemoteJob | None:
         """Return a job, or None if it was deleted."""
-        page = self._call("GET", f"{JOBS}/get", query={"job_id": job_id}, missing=None)
+        page = self._call("GET", f"{JOBS_API}/get", query={"job_id": job_id}, missing=None)
         if page is None:
             return None
         settings = dict(page["settings"])
         while page.get("next_page_token"):  # a page has at most 100 tasks
             query = {"job_id": job_id, "page_token": page["next_page_token"]}
-            page = self._call("GET", f"{JOBS}/get", query=query)
+            page = self._call("GET", f"{JOBS_API}/get", query=query)
             for key, value in page["settings"].items():
                 if isinstance(value, list):
                     settings[key] = [*settings.get(key, []), *value]
         return RemoteJob(job_id, settings)
 
     def list_jobs(self, name: str) -> list[RemoteJob]:
-        """Return the jobs with this name."""
-        jobs = self._pages(f"{JOBS}/list", "jobs", {"name": name, "limit": 100})
+        """Return the jobs with this name; their settings lack lists such as the tasks."""
+        jobs = self._pages(f"{JOBS_API}/list", "jobs", {"name": name, "limit": 100})
         return [RemoteJob(int(job["job_id"]), job["settings"]) for job in jobs]
 
     def create_job(self, body: dict[str, Any]) -> int:
@@ -126,7 +127,7 @@ class Workspace:
         deadline = time.monotonic() + self._api.retry_timeout
         while True:
             try:
-                return int(self._call("POST", f"{JOBS}/create", body=body, once=True)["job_id"])
+                return int(self._call("POST", f"{JOBS_API}/create", body=body, once=True)["job_id"])
             except UnknownOutcomeError as error:
                 tag = body["tags"]["headrace"]
                 created = next((job for job in self.list_jobs(body["name"]) if job.tag == tag), None)
@@ -138,14 +139,14 @@ class Workspace:
 
     def reset_job(self, job_id: int, body: dict[str, Any]) -> None:
         """Replace all settings of a job."""
-        self._call("POST", f"{JOBS}/reset", body={"job_id": job_id, "new_settings": body})
+        self._call("POST", f"{JOBS_API}/reset", body={"job_id": job_id, "new_settings": body})
 
     def delete_job(self, job_id: int) -> None:
         """Delete a job if it exists."""
-        self._call("POST", f"{JOBS}/delete", body={"job_id": job_id}, missing=None)
+        self._call("POST", f"{JOBS_API}/delete", body={"job_id": job_id}, missing=None)
 
     def set_permissions(self, job_id: int, grants: Sequence[dict[str, str]]) -> None:
-        """Replace the permissions on a job. Keep its owner, because the platform requires exactly one owner."""
+        """Replace the permissions on a job. Keep its owner unless `grants` has one: a job must have one owner."""
         path = f"/api/2.0/permissions/jobs/{job_id}"
         entries = self._call("GET", path).get("access_control_list", [])
         current = [grant for entry in entries for grant in _direct_grants(entry)]
@@ -162,27 +163,28 @@ class Workspace:
         """Return the latest runs of a job, or all active runs if `active`; the newest run first."""
         query = {"job_id": job_id, "expand_tasks": "true", "limit": MAX_RUNS}
         if active:
-            return [_run(run) for run in self._pages(f"{JOBS}/runs/list", "runs", {**query, "active_only": "true"})]
-        return [_run(run) for run in self._call("GET", f"{JOBS}/runs/list", query=query).get("runs", [])]
+            active_runs = self._pages(f"{JOBS_API}/runs/list", "runs", {**query, "active_only": "true"})
+            return [_parse_run(run) for run in active_runs]
+        return [_parse_run(run) for run in self._call("GET", f"{JOBS_API}/runs/list", query=query).get("runs", [])]
 
     def get_run(self, run_id: int) -> Run:
         """Return the current state of a run."""
-        return _run(self._call("GET", f"{JOBS}/runs/get", query={"run_id": run_id}))
+        return _parse_run(self._call("GET", f"{JOBS_API}/runs/get", query={"run_id": run_id}))
 
     def start_run(self, job_id: int, token: str) -> int:
         """Start a run and return its id. A repeated call with the same token does not start a second run."""
         body = {"job_id": job_id, "idempotency_token": token}
-        return int(self._call("POST", f"{JOBS}/run-now", body=body)["run_id"])
+        return int(self._call("POST", f"{JOBS_API}/run-now", body=body)["run_id"])
 
     def cancel_run(self, run_id: int) -> None:
         """Cancel a run if it is active; do not wait for its end."""
-        self._call("POST", f"{JOBS}/runs/cancel", body={"run_id": run_id}, missing=None)
+        self._call("POST", f"{JOBS_API}/runs/cancel", body={"run_id": run_id}, missing=None)
 
     def read_output(self, run: Run) -> str:
         """Return the output of the run's tasks."""
         parts = []
         for key, run_id in run.tasks.items():
-            output = self._call("GET", f"{JOBS}/runs/get-output", query={"run_id": run_id}, missing={})
+            output = self._call("GET", f"{JOBS_API}/runs/get-output", query={"run_id": run_id}, missing={})
             texts = [output.get("logs", ""), output.get("error_trace", "") or output.get("error", "")]
             text = "\n".join(text.rstrip("\n") for text in texts if text)
             parts.append(f"── {key}\n{text}\n" if len(run.tasks) > 1 else f"{text}\n")
@@ -202,7 +204,7 @@ class Workspace:
 
 
 def _direct_grants(entry: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the grants of an access control entry in the form of a request, without inherited ones."""
+    """Return the grants of an access control entry, without inherited ones, in the form that the API accepts."""
     principal = {key: entry[key] for key in PRINCIPALS if entry.get(key)}
     permissions = [permission for permission in entry.get("all_permissions", []) if not permission.get("inherited")]
     return [{**principal, "permission_level": permission["permission_level"]} for permission in permissions]
@@ -218,7 +220,7 @@ def _release_paths(value: Any) -> Iterator[str]:
             yield from _release_paths(item)
 
 
-def _run(response: dict[str, Any]) -> Run:
+def _parse_run(response: dict[str, Any]) -> Run:
     """Return the run that a response of the Jobs API describes."""
     state, tasks = response.get("state", {}), response.get("tasks", [])
     return Run(

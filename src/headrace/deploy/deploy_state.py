@@ -13,11 +13,11 @@ VERSION = 1  # of the format of state.json
 JobBody = dict[str, Any]  # the settings of a job in the format of the Jobs API
 Grants = tuple[dict[str, str], ...]  # permissions on a job in the format of the Permissions API
 
-TRIGGERS = ("continuous", "schedule", "trigger")  # the keys of a job that start its runs
+TRIGGERS = ("continuous", "schedule", "trigger")  # the settings keys of a job's Databricks triggers
 
 
 def pause_triggers(body: JobBody) -> JobBody:
-    """Return the job with all its triggers paused."""
+    """Return the body with all its triggers paused."""
     return {key: {**value, "pause_status": "PAUSED"} if key in TRIGGERS else value for key, value in body.items()}
 
 
@@ -39,7 +39,7 @@ class DeployedJob:
     grants: Grants = ()
     request_files: tuple[str, ...] = ()  # paths of the stop requests that its runs poll
     runs_continuously: bool = False  # its runs do not end by themselves
-    needs_restart: bool = False  # a run of an earlier release has not been replaced yet
+    needs_restart: bool = False  # an unfinished deployment was replacing its active run
 
     @property
     def sent_body(self) -> JobBody:
@@ -48,8 +48,8 @@ class DeployedJob:
 
     @classmethod
     def from_document(cls, document: Document) -> DeployedJob:
-        """Return the job of a parsed state file."""
-        lists = {key: tuple(document[key]) for key in ("grants", "requests")}  # keys as in the file: see STORED_KEYS
+        """Return the job of a parsed state file. `document` has the keys of the file: see STORED_KEYS."""
+        lists = {key: tuple(document[key]) for key in ("grants", "requests")}
         return from_document(cls, {**document, **lists})
 
 
@@ -60,11 +60,11 @@ class HistoryEntry:
     number: int
     command: str  # deploy, promote, rollback
     release: str
-    at: str
-    by: str
-    promoted_from: str = ""  # environment
+    at: str  # when the deployment ended, as `timestamp` returns it
+    by: str  # user name
+    promoted_from: str = ""  # the environment whose release was promoted; empty unless the command is promote
     commit: str = ""
-    dirty: bool = False
+    dirty: bool = False  # the release was built from uncommitted changes
     outcome: str = "done"  # or the reason why it failed
 
 
@@ -72,16 +72,16 @@ class HistoryEntry:
 class Intent:
     """The deployment in progress, written before its first change, so that it can be resumed after a crash."""
 
-    command: str
+    command: str  # deploy, promote, rollback
     release: str
-    at: str
-    by: str
+    at: str  # when the deployment was started, as `timestamp` returns it
+    by: str  # user name
     creates: dict[str, str] = field(default_factory=dict)  # job key -> the job's name; the job may exist already
-    previous_jobs: dict[str, DeployedJob] = field(default_factory=dict)  # the jobs to change, as they were
+    previous_jobs: dict[str, DeployedJob] = field(default_factory=dict)  # the changed jobs before the deployment
 
     @classmethod
     def from_document(cls, document: Document) -> Intent:
-        """Return the intent of a parsed state file."""
+        """Return the intent of a parsed state file. `document` has the keys of the file: see STORED_KEYS."""
         previous_jobs = {key: DeployedJob.from_document(job) for key, job in document["before"].items()}
         return from_document(cls, {**document, "before": previous_jobs})
 

@@ -53,10 +53,10 @@ def short_user_name(user: str) -> str:
 
 
 def open_target(root: Path, name: str, *, option: str = "--env") -> DeployTarget:
-    """Log in to the workspace of environment `name` and return the environment as a deployment target.
+    """Return environment `name` as a deployment target; log in to its workspace if it has one.
 
-    `root` is the directory of the bundle. `option` is the command-line option that selected the environment; an error
-    message suggests other environments for it.
+    `root` is the directory of the bundle. `option` is the command-line option that selected the environment; if the
+    environment has no target, the error message suggests this option with other environments.
     """
     resources = read_resources(root)
     draft, problems = read_environment(root, name, {}, lenient=True)
@@ -93,9 +93,10 @@ def _remote(environment: Environment, definition: Target) -> Remote:
 
 
 def _host(definition: Target) -> str:
-    """Return the workspace's host, from DATABRICKS_HOST or databricks.yml.
+    """Return the workspace's host: DATABRICKS_HOST, or the host in databricks.yml if the variable is not set.
 
     Raise ConfigurationError if the two differ, unless DATABRICKS_HOST is a loopback address (`headrace workspace`).
+    Return "" if neither is set; the SDK then uses its own configuration.
     """
     configured_host = definition.host
     variable_host = os.environ.get("DATABRICKS_HOST", "").rstrip("/")
@@ -115,8 +116,8 @@ def _host(definition: Target) -> str:
 def _root_path(bundle: str, definition: Target, environment: Environment, user: str) -> str:
     """Return the directory of the deployment.
 
-    On a Spark cluster it is below the engine's `releases`. In a workspace it is the target's `root_path`, by default a
-    directory in the user's home.
+    On a Spark cluster, this directory is below the engine's `releases`. In a workspace, it is the target's `root_path`,
+    by default a directory in the user's home.
     """
     if isinstance(environment.engine, SparkEngine):
         return f"{str(environment.engine.releases).rstrip('/')}/{bundle}/{definition.name}"

@@ -16,14 +16,14 @@ from headrace.errors import ConfigurationError, DataError
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A deployed job, its trigger and its last run."""
+    """A deployed job, its trigger, and the run that `headrace jobs` shows."""
 
     key: str
     id: int
     release: str
-    trigger: str  # the kind of the job's trigger: continuous, schedule, trigger, or "" without one
-    state: str  # paused, unpaused, stopped (by Headrace), deleted outside Headrace, or "" without a trigger
-    last: Run | None  # an active run if there is one, otherwise the latest run
+    trigger: str  # the settings key of the job's Databricks trigger (one of TRIGGERS), or "" if it has none
+    state: str  # stopped (by `headrace stop`), deleted outside Headrace, paused, unpaused, or "" if it has no trigger
+    shown_run: Run | None  # the newest active run, otherwise the latest run; None if there is none
 
 
 def job_statuses(target: DeployTarget, state: State) -> list[JobStatus]:
@@ -40,14 +40,17 @@ def job_statuses(target: DeployTarget, state: State) -> list[JobStatus]:
             job_state = "stopped"
         else:
             job_state = str(settings[trigger].get("pause_status", "")).lower() if trigger else ""
-        latest = runs[0] if runs else None
-        last = next((run for run in runs if run.is_active), latest)
-        statuses.append(JobStatus(key, deployed.id, deployed.release, trigger, job_state, last))
+        latest_run = runs[0] if runs else None
+        shown_run = next((run for run in runs if run.is_active), latest_run)
+        statuses.append(JobStatus(key, deployed.id, deployed.release, trigger, job_state, shown_run))
     return statuses
 
 
 def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Report) -> None:
-    """Resume the job if it is stopped, and start a run unless one is active or the job's trigger starts it."""
+    """Resume the job if it is stopped, and start a run unless one is active.
+
+    If the job has an unpaused continuous trigger, the platform starts the run.
+    """
     store = StateStore(target)
     with store.locked(f"start {key}", break_lock=break_lock, report=report):
         state = store.read()
@@ -57,7 +60,8 @@ def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Repor
             deployed = state.jobs[key]
         is_running = bool(target.remote.list_runs(deployed.id, active=True))
         if has_active_continuous_trigger(deployed.sent_body):
-            # Databricks starts the run itself. A plain Spark cluster has no scheduler; there, `reset_job` starts a run.
+            # In a workspace, the trigger starts the run, and this reset changes nothing. A plain Spark cluster has no
+            # scheduler; there, the reset starts the run.
             if not is_running:
                 target.remote.reset_job(deployed.id, deployed.sent_body)
             report(f"job {key}: runs continuously")
@@ -71,7 +75,7 @@ def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Repor
 
 
 def stop_job(key: str, target: DeployTarget, timeouts: Timeouts, *, break_lock: bool, report: Report) -> None:
-    """Pause the job's triggers and stop its runs between two batches."""
+    """Pause the job's triggers and drain its runs. The job stays stopped until `start_job`, even if it is deployed."""
     store = StateStore(target)
     with store.locked(f"stop {key}", break_lock=break_lock, report=report):
         state = store.read()
@@ -86,16 +90,21 @@ def destroy(target: DeployTarget, timeouts: Timeouts, *, break_lock: bool, repor
     store = StateStore(target)
     with store.locked("destroy", break_lock=break_lock, report=report):
         state = store.read()
-        jobs = planner.find_jobs(target, state)
-        for key in sorted(state.jobs.keys() | jobs.keys()):
-            if key in jobs:  # otherwise the job was deleted outside Headrace
-                delete_job(jobs[key].id, key, state.jobs.get(key), target, timeouts, report)
+        existing_jobs = planner.find_jobs(target, state)
+        # A job that is only in the state was deleted outside Headrace. An unfinished deployment created a job that is
+        # only in `existing_jobs`.
+        for key in sorted(state.jobs.keys() | existing_jobs.keys()):
+            if key in existing_jobs:
+                delete_job(existing_jobs[key].id, key, state.jobs.get(key), target, timeouts, report)
             state = store.write(state.without_job(key))
         target.remote.delete(target.root)
 
 
 def read_job_output(key: str, target: DeployTarget, state: State, run_id: int | None = None) -> tuple[Run, str]:
-    """Return the run with this id, by default the latest one, and its output; raise DataError if there is none."""
+    """Return the run with the id `run_id` and its output; without `run_id`, the latest run.
+
+    Raise DataError if the job has no such run. Only the runs that `Remote.list_runs` returns are searched.
+    """
     deployed = _require_deployed_job(key, target, state)
     runs = target.remote.list_runs(deployed.id)
     matches = [run for run in runs if run.id == run_id] if run_id is not None else runs
@@ -120,7 +129,10 @@ def _require_deployed_job(key: str, target: DeployTarget, state: State) -> Deplo
 
 
 def _resend_job(key: str, deployed: DeployedJob, target: DeployTarget, state: State, *, is_paused: bool) -> State:
-    """Send the job with its triggers paused or as the release defines them, and return the new state."""
+    """Send the job with its triggers paused if `is_paused`, otherwise as the release defines them.
+
+    Return the new state, in which the job counts as stopped if `is_paused`. The caller writes this state.
+    """
     new = replace(deployed, is_paused=is_paused)
     target.remote.reset_job(deployed.id, new.sent_body)
     job = target.remote.get_job(deployed.id)

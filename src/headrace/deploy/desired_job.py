@@ -22,7 +22,7 @@ from headrace.release.releases import REQUIREMENTS, Release
 
 TAG = "headrace"  # key of the job tag whose value is bundle/environment/job
 BOUNDED_TRIGGERS = ("available_now", "once")
-REMOTE_PATH = re.compile(r"/|[\w+.-]+:/")  # an absolute path or a URI
+ABSOLUTE_PATH_OR_URI = re.compile(r"/|[\w+.-]+:/")
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class DesiredJob:
 
 
 class PipelineCall(NamedTuple):
-    """A task's call of a Headrace entry point: the pipeline, and the values that it passes with `--value`."""
+    """A task's call of a Headrace entry point: the pipeline, and the values that the task passes with `--value`."""
 
     pipeline: str
     values: dict[str, str]
 
 
 def desired_jobs(release: Release, target: DeployTarget) -> dict[str, DesiredJob]:
-    """Return job key -> complete job, as a release defines the jobs of an environment."""
+    """Return job key -> job for all jobs that the release defines for the environment."""
     resources = read_resources(release.directory)
     if target.name not in resources.targets:
         fix = "build a newer release, whose databricks.yml has the target"
@@ -67,21 +67,21 @@ def _desired_job(job: Job, definition: Target, release: Release, target: DeployT
     resolved = resolve_references(job.body, reference_values)
     grants = tuple(_grant(permission) for permission in (*definition.permissions, *resolved.pop("permissions", ())))
     request_files = set()
-    is_unbounded = False
+    is_any_unbounded = False  # whether any called pipeline has an unbounded trigger
     for call in _pipeline_calls(job, resolved):
         environment = _read_environment(release, target.name, call.values)
         request_files.add(request_file(environment, call.pipeline))
-        is_unbounded = is_unbounded or _has_unbounded_trigger(environment)
+        is_any_unbounded = is_any_unbounded or _has_unbounded_trigger(environment)
     return DesiredJob(
         body=_body(job.key, resolved, definition, release, target),
         grants=grants,
         request_files=tuple(sorted(file for file in request_files if file)),
-        runs_continuously="continuous" in resolved or is_unbounded,
+        runs_continuously="continuous" in resolved or is_any_unbounded,
     )
 
 
 def _body(key: str, resolved: JobBody, definition: Target, release: Release, target: DeployTarget) -> JobBody:
-    """Return the body to send. It sets explicitly what matters to a stream, whatever the platform's defaults are."""
+    """Return the body to send. Settings that matter to a stream are explicit and override the platform's defaults."""
     directory = target.release_path(release.id)
     # The wheels are installed one after the other. Headrace comes first, because the bundle's own wheel requires it.
     paths = sorted(release.manifest.wheels, key=lambda path: (not path.startswith("wheels/headrace-"), path))
@@ -116,13 +116,16 @@ def _body(key: str, resolved: JobBody, definition: Target, release: Release, tar
 def _grant(permission: Mapping[str, str]) -> dict[str, str]:
     """Return a permission of databricks.yml in the form of the Permissions API."""
     grant = {("permission_level" if key == "level" else key): value for key, value in permission.items()}
-    if grant.get("permission_level") == "CAN_RUN":  # the name in targets; the Permissions API of jobs has another name
+    if grant.get("permission_level") == "CAN_RUN":  # the name in databricks.yml; the Permissions API has another one
         grant["permission_level"] = "CAN_MANAGE_RUN"
     return grant
 
 
 def _task(task: Mapping[str, Any], wheels: list[str], requirements: str) -> JobBody:
-    """Return the task with the release's wheels and requirements instead of local libraries such as dist/*.whl."""
+    """Return the task with the release's wheels and requirements instead of local libraries such as dist/*.whl.
+
+    Return a serverless task and a task that calls no wheel unchanged.
+    """
     loop = task.get("for_each_task")
     if loop:
         return {**task, "for_each_task": {**loop, "task": _task(loop["task"], wheels, requirements)}}
@@ -130,7 +133,7 @@ def _task(task: Mapping[str, Any], wheels: list[str], requirements: str) -> JobB
     if "python_wheel_task" not in task or is_serverless:
         return dict(task)
     libraries = task.get("libraries", ())
-    kept = [library for library in libraries if not _is_local(library.get("whl") or library.get("requirements"))]
+    kept = [library for library in libraries if not _is_bundle_file(library.get("whl") or library.get("requirements"))]
     return {**task, "libraries": [*kept, {"requirements": requirements}, *({"whl": wheel} for wheel in wheels)]}
 
 
@@ -138,13 +141,15 @@ def _serverless_environment(environment: Mapping[str, Any], wheels: list[str], r
     """Return an environment of serverless tasks with the release's wheels and requirements instead of local wheels."""
     spec = environment.get("spec", {})
     dependencies = spec.get("dependencies", ())
-    kept = [dependency for dependency in dependencies if not (dependency.endswith(".whl") and _is_local(dependency))]
+    kept = [
+        dependency for dependency in dependencies if not (dependency.endswith(".whl") and _is_bundle_file(dependency))
+    ]
     return {**environment, "spec": {**spec, "dependencies": [*kept, f"-r {requirements}", *wheels]}}
 
 
-def _is_local(path: str | None) -> bool:
-    """Return whether a library has a relative path, so that it is a file of the bundle, which the release replaces."""
-    return path is not None and not REMOTE_PATH.match(path)
+def _is_bundle_file(path: str | None) -> bool:
+    """Return whether a library is a file of the bundle: its path is relative. False if `path` is None."""
+    return path is not None and not ABSOLUTE_PATH_OR_URI.match(path)
 
 
 # ── Pipelines, environments and triggers of a job ─────────────────────────────────────────────────────
@@ -162,7 +167,10 @@ def _pipeline_calls(job: Job, body: JobBody) -> list[PipelineCall]:
 
 
 def _read_environment(release: Release, name: str, values: dict[str, str]) -> Environment:
-    """Return an environment of the release; raise ConfigurationError if it is not valid."""
+    """Return an environment of the release; raise ConfigurationError if the environment is not valid.
+
+    `values` are those that a task passes with `--value`. Required values may be missing.
+    """
     draft, problems = read_environment(release.directory, name, values, lenient=True)
     if draft.environment is None:
         raise ConfigurationError.of(problems)

@@ -18,7 +18,7 @@ from headrace.deploy.state_store import Report
 from headrace.errors import DeploymentError
 
 FIRST_POLL_S, LONGEST_POLL_S = 0.1, 5.0  # the interval between two polls grows from the first to the longest
-CANCEL_TIMEOUT_S = 120.0
+CANCEL_TIMEOUT_S = 120.0  # until a cancelled run has ended
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Timeouts:
     """How long a deployment waits, in seconds."""
 
     drain: float = 300.0  # until runs have stopped between two batches
-    start: float = 1800.0  # until a new run is running: a cluster takes minutes
+    start: float = 1800.0  # until a new run is running; starting a cluster takes minutes
 
 
 def drain(
@@ -34,7 +34,9 @@ def drain(
 ) -> None:
     """Stop the job's active runs, and return when none is active. The job's triggers must be paused already.
 
-    `request_files` are the paths of the stop requests that the runs poll.
+    `request_files` are the paths of the stop requests that the runs poll. If there are none, or one cannot be written,
+    or a run is still active after `timeouts.drain` seconds, cancel the runs. Raise DeploymentError if a run is active
+    even CANCEL_TIMEOUT_S seconds after that.
     """
     active = target.remote.list_runs(job_id, active=True)
     files = list(request_files)

@@ -30,8 +30,8 @@ def require_deployed(target: DeployTarget, state: State) -> None:
 def require_successful_runs(target: DeployTarget, state: State, gate: Gate) -> None:
     """Raise DeploymentError with a problem for each job that has no successful run of the deployed release.
 
-    With the gate "success", a run is successful if it has succeeded, or if its job runs continuously and it is running.
-    With "started", running is enough for any job. With "none", no run is required.
+    With the gate "success", a run counts as successful if it has succeeded, or if it is running and its job runs
+    continuously. With "started", a run of any job counts while it is running, too. With "none", no run is required.
     """
     if gate == "none":
         return

@@ -28,11 +28,14 @@ FIELD_NAMES = {  # field of Plan -> its name in an error message
 
 @dataclass(frozen=True)
 class Change:
-    """One changed setting."""
+    """One changed setting of a job, or one changed wheel of a release.
 
-    path: str
-    old: Any
-    new: Any
+    If a job was deleted outside Headrace, `path` is "job", `old` its id and `new` is None.
+    """
+
+    path: str  # of the setting in the job's body, such as `tasks[orders].timeout_seconds`; for a wheel, its name
+    old: Any  # None if the setting or the wheel is new
+    new: Any  # None if the setting or the wheel is removed
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class JobPlan:
 
     @property
     def sent_body(self) -> JobBody:
-        """The body that the last call of the deployment sends."""
+        """The body that the job has at the end of the deployment: with paused triggers if a user stopped the job."""
         return pause_triggers(self.body) if self.stopped else self.body
 
     @property
@@ -65,8 +68,8 @@ class JobPlan:
 
     @classmethod
     def from_document(cls, document: Document) -> JobPlan:
-        """Return the job of a parsed plan."""
-        lists = {key: tuple(document[key]) for key in ("grants", "requests")}  # keys as in the file: see STORED_KEYS
+        """Return the job of a parsed plan. `document` has the keys of the file: see STORED_KEYS."""
+        lists = {key: tuple(document[key]) for key in ("grants", "requests")}
         changes = {key: tuple(Change(**change) for change in document[key]) for key in ("changes", "drift")}
         return from_document(cls, {**document, **lists, **changes})
 
@@ -81,8 +84,8 @@ class Plan:
     lineage: str  # of the state that was compared
     serial: int  # of the same state
     release: str
-    deployed_release: str
-    wheels: tuple[Change, ...]
+    deployed_release: str  # empty if there is none
+    wheels: tuple[Change, ...]  # changes from the wheels of the deployed release
     jobs: tuple[JobPlan, ...]
     unfinished: str = ""  # a description of the interrupted deployment, if there is one
     steps: str = NOT_COMPARED  # reserved for a comparison of the steps' signatures; always NOT_COMPARED

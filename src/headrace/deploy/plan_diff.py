@@ -12,7 +12,8 @@ from headrace.deploy.plan import Change, JobPlan, Plan
 from headrace.deploy.remote import RemoteJob
 from headrace.release.releases import Manifest
 
-ITEM_KEYS = ("task_key", "job_cluster_key", "environment_key", "name")  # an item of a list is identified by one of them
+# An item of a list is identified by the first of these keys that it has.
+ITEM_KEYS = ("task_key", "job_cluster_key", "environment_key", "name")
 RUN_SETTINGS = ("tasks", "job_clusters", "environments", "parameters", "run_as")  # a run reads them only at its start
 EMPTY_VALUES: tuple[Any, ...] = (None, "", 0, False, {}, [])
 
@@ -39,8 +40,8 @@ def compare(
 ) -> Plan:
     """Return the plan that turns the current jobs into the desired ones.
 
-    `desired` and `current` map job keys to jobs. `deployed_manifest` is None if no release is deployed, or
-    the same one.
+    `desired` and `current` map job keys to jobs; `current` has all existing jobs of the environment. `manifest` is that
+    of the release to deploy. `deployed_manifest` is None if no release or the same release is deployed.
     """
     jobs = [
         _compare_job(key, desired[key], state.jobs.get(key), current.get(key), key in state.stopped)
@@ -72,6 +73,11 @@ def compare(
 def _compare_job(
     key: str, desired: DesiredJob, deployed: DeployedJob | None, current: CurrentJob | None, stopped: bool
 ) -> JobPlan:
+    """Return the plan for a desired job.
+
+    `deployed` is None if the job is not in the state; an unfinished deployment may have created it. `current` is None
+    if the job does not exist.
+    """
     body = desired.body
     sent_body = pause_triggers(body) if stopped else body
     unchanged = JobPlan(
@@ -92,8 +98,8 @@ def _compare_job(
         changes = tuple(differences(restrict(current.job.settings, sent_body), sent_body))
         drift: tuple[Change, ...] = ()
     else:
-        grants = differences({"permissions": list(deployed.grants)}, {"permissions": list(desired.grants)})
-        changes = (*differences(deployed.sent_body, sent_body), *grants)
+        grant_changes = differences({"permissions": list(deployed.grants)}, {"permissions": list(desired.grants)})
+        changes = (*differences(deployed.sent_body, sent_body), *grant_changes)
         changed_outside = differences(deployed.returned_settings, current.job.settings)
         drift = tuple(change for change in changed_outside if _is_significant(change))
     affects_run = current.is_running and any(change.path.startswith(RUN_SETTINGS) for change in (*changes, *drift))
@@ -111,7 +117,7 @@ def _compare_job(
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[Change]:
-    """Yield the differences of two JSON values, each with its path."""
+    """Yield the differences of two JSON values, whose path is `path`. The items of lists are compared by name."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
@@ -124,7 +130,10 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[Change]:
 
 
 def restrict(value: Any, template: Any) -> Any:
-    """Return a JSON value with only the keys that `template` has. The platform adds other keys to a job's settings."""
+    """Return a JSON value with only the keys that `template` has. The platform adds other keys to a job's settings.
+
+    A list whose length differs from the template's is returned unchanged.
+    """
     if isinstance(value, dict) and isinstance(template, dict):
         return {key: restrict(value[key], inner) for key, inner in template.items() if key in value}
     if isinstance(value, list) and isinstance(template, list) and len(value) == len(template):
@@ -133,7 +142,10 @@ def restrict(value: Any, template: Any) -> Any:
 
 
 def _items_by_name(items: list[Any]) -> dict[str, Any]:
-    """Return the items of a list by the value of their key in ITEM_KEYS, or by their index if they have no such key."""
+    """Return name -> item. The name is the value of the item's key in ITEM_KEYS, or its index if it has no such key.
+
+    If two items have the same name, the index is appended to the name of the second one.
+    """
     by_name: dict[str, Any] = {}
     for index, item in enumerate(items):
         names = [str(item[key]) for key in ITEM_KEYS if key in item] if isinstance(item, dict) else []
@@ -144,7 +156,7 @@ def _items_by_name(items: list[Any]) -> dict[str, Any]:
 
 
 def _is_significant(change: Change) -> bool:
-    """Return whether the old or the new value is not empty. The platform itself adds empty values to a job later."""
+    """Return whether the old or the new value is not empty. The platform adds empty values to existing jobs."""
     return change.old not in EMPTY_VALUES or change.new not in EMPTY_VALUES
 
 

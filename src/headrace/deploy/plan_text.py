@@ -42,7 +42,7 @@ def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
         remarks.append("stays stopped")
     yield f"  {SIGNS[job.action]} job {job.key}: {', '.join([job.action, *remarks])}"
     for change in job.changes:
-        if not _only_replaces_release(change, plan):
+        if not _replaces_release(change, plan):
             yield f"      {change.path}: {_render_value(change.old)} -> {_render_value(change.new)}"
     for change in job.drift:
         if change.path == "job":
@@ -54,8 +54,11 @@ def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
         yield "      its run stops between two batches, then a run with these changes starts"
 
 
-def _only_replaces_release(change: Change, plan: Plan) -> bool:
-    """Return whether a change replaces the deployed release by the new one in a path; `render_plan` shows both once."""
+def _replaces_release(change: Change, plan: Plan) -> bool:
+    """Return whether a path in the deployed release becomes a path in the new one.
+
+    Such changes are not listed: `render_plan` shows the two releases once.
+    """
     old_part, new_part = f"/releases/{plan.deployed_release}/", f"/releases/{plan.release}/"
     return old_part in str(change.old) and new_part in str(change.new)
 

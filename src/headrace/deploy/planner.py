@@ -50,7 +50,8 @@ def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: Depl
 def find_jobs(target: DeployTarget, state: State, desired: dict[str, DesiredJob] | None = None) -> dict[str, RemoteJob]:
     """Return the environment's existing jobs by key: jobs in the state, and jobs that unfinished deployments created.
 
-    The latter are searched for by tag, under the names of the `desired` jobs and of the jobs in the state's intent.
+    Jobs of unfinished deployments are found by their tag, among the jobs that have the name of a `desired` job or of a
+    job in the state's intent.
     """
     jobs = {}
     for key, deployed in state.jobs.items():
@@ -58,11 +59,11 @@ def find_jobs(target: DeployTarget, state: State, desired: dict[str, DesiredJob]
         if job is not None:
             _require_same_environment(job, target)
             jobs[key] = job
-    names = {key: {str(job.body["name"])} for key, job in (desired or {}).items()}
+    names_by_key = {key: {str(job.body["name"])} for key, job in (desired or {}).items()}
     creates = state.intent.creates if state.intent else {}
     for key, name in creates.items():
-        names.setdefault(key, set()).add(name)
-    for key, possible_names in names.items():
+        names_by_key.setdefault(key, set()).add(name)
+    for key, possible_names in names_by_key.items():
         job = _find_by_tag(key, possible_names, target) if key not in jobs else None
         if job is not None:
             jobs[key] = job
@@ -70,7 +71,10 @@ def find_jobs(target: DeployTarget, state: State, desired: dict[str, DesiredJob]
 
 
 def _require_same_environment(job: RemoteJob, target: DeployTarget) -> None:
-    """Raise DeploymentError if the tag of a job in the state names another environment: both use one state file."""
+    """Raise DeploymentError if the tag of a job in the state names another environment.
+
+    In this case, two environments use the same state file.
+    """
     tag_parts = job.tag.split("/")  # bundle, environment, job
     if len(tag_parts) < 2 or tag_parts[1] == target.name:
         return

@@ -1,4 +1,4 @@
-"""Rules for deployments: production needs committed code and service principals, and deletions a confirmation."""
+"""Rules for deployments: production needs committed code and service principals; deletions need a confirmation."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from headrace.release.releases import Release
 
 
 def require_allowed(
-    plan: Plan, release: Release, target: DeployTarget, *, deletes: Collection[str], any_identity: bool
+    plan: Plan, release: Release, target: DeployTarget, *, deletable: Collection[str], any_identity: bool
 ) -> None:
     """Raise DeploymentError with a problem for each rule that the plan breaks.
 
-    `deletes` has the keys of the jobs that may be deleted. With `any_identity`, jobs may run as users in production.
+    `deletable` has the keys of the jobs that may be deleted. In production, jobs must run as service principals unless
+    `any_identity` is set.
     """
     problems = list(_production_problems(plan, release, target, any_identity=any_identity))
     for job in plan.jobs:
-        if job.deletes_existing_job and job.key not in deletes:
+        if job.deletes_existing_job and job.key not in deletable:
             message = f"job {job.key!r} would be deleted: the release does not define it"
             fix = f"to delete it, pass --delete {job.key}; its tables and checkpoints stay"
             problems.append(Problem(f"{plan.host}: job {job.id}", message, fix))

@@ -33,13 +33,13 @@ def choose_rollback_release(state: State, target: DeployTarget, requested: str |
 def _previous_release(state: State) -> list[str]:
     """Return a list with the release before the current one, or an empty list if there is none.
 
-    If a rollback is unfinished, return its release. If another deployment is unfinished or failed, return the last
-    release that was deployed completely.
+    If a rollback is unfinished, return its release. If the last deployment is not a rollback and is unfinished or
+    failed, return the last release that was deployed completely.
     """
     if state.intent is not None and state.intent.command == "rollback":
         return [state.intent.release]
-    last = state.history[-1] if state.history else None
-    has_failed = last is not None and last.outcome != "done" and last.command != "rollback"
+    last_entry = state.history[-1] if state.history else None
+    has_failed = last_entry is not None and last_entry.outcome != "done" and last_entry.command != "rollback"
     if state.release and (state.intent is not None or has_failed):
         return [state.release]
     stack: list[str] = []  # ends with the current release; a rollback returns to the release before it

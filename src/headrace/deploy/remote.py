@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-ACTIVE = frozenset({"BLOCKED", "PENDING", "QUEUED", "RUNNING", "TERMINATING", "WAITING_FOR_RETRY"})
+ACTIVE_PHASES = frozenset({"BLOCKED", "PENDING", "QUEUED", "RUNNING", "TERMINATING", "WAITING_FOR_RETRY"})
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Run:
     @property
     def is_active(self) -> bool:
         """Whether the run has not ended."""
-        return self.phase in ACTIVE
+        return self.phase in ACTIVE_PHASES
 
     def uses(self, release: str) -> bool:
         """Return whether the run uses this release, or no release at all, like a run of a notebook."""
@@ -84,19 +84,19 @@ class Remote(Protocol):
         """Return a job, or None if it was deleted."""
 
     def list_jobs(self, name: str) -> list[RemoteJob]:
-        """Return the jobs with this name."""
+        """Return the jobs with this name. Their settings may lack lists such as the tasks; `get_job` returns all."""
 
     def create_job(self, body: dict[str, Any]) -> int:
         """Create a job and return its id. A repeated call with the same tag does not create a second job."""
 
     def reset_job(self, job_id: int, body: dict[str, Any]) -> None:
-        """Replace all settings of a job."""
+        """Replace all settings of a job. Active runs keep the settings that they started with."""
 
     def delete_job(self, job_id: int) -> None:
         """Delete a job if it exists."""
 
     def set_permissions(self, job_id: int, grants: Sequence[dict[str, str]]) -> None:
-        """Replace the permissions on a job; the owner stays."""
+        """Replace the permissions on a job; the owner stays unless `grants` has another one."""
 
     def list_runs(self, job_id: int, *, active: bool = False) -> list[Run]:
         """Return the latest runs of a job, or all active runs if `active`; the newest run first."""

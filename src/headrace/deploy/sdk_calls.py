@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RETRY_TIMEOUT_S = 20  # for a call and its retries; the SDK's default is 300
 REPEAT = "run the same command again: it continues where this one ended"
-RAISE = object()  # default of `missing` in WorkspaceApi.call
+RAISE = object()  # default of `missing` in WorkspaceApi.call: raise an error
 
 
 class ExistsError(Exception):
@@ -24,7 +24,10 @@ class ExistsError(Exception):
 
 
 class UnknownOutcomeError(Exception):
-    """A call was not answered: it may or may not have taken effect. `call` is its method and path."""
+    """A call may or may not have taken effect: the workspace did not answer, or answered that it failed or is busy.
+
+    `call` is the method and the path of the call.
+    """
 
     def __init__(self, call: tuple[str, str], error: Exception) -> None:
         self.call = call
@@ -55,7 +58,8 @@ class WorkspaceApi:
         """Make one call and return the response; raise DeploymentError if the call fails.
 
         If the object does not exist and `missing` is given, return `missing`. With `once`, do not retry the call: raise
-        ExistsError if the object exists already, and UnknownOutcomeError if there is no response.
+        ExistsError if the object exists already, and UnknownOutcomeError if the call may have taken effect. Without
+        `once`, the SDK retries the call while the workspace does not answer or is busy.
         """
         with _without_services():
             from databricks.sdk import errors
@@ -77,7 +81,7 @@ class WorkspaceApi:
             fix = "log in as a user who has the permission: `databricks auth login`, or set DATABRICKS_TOKEN"
             raise self._rejected(*call, error, fix) from error
         except OSError as error:  # the SDK's own errors are subclasses of OSError too
-            # The workspace rejected the call, unless it was busy or did not respond at all.
+            # The workspace has rejected the call, unless it did not answer at all or answered with one of these errors.
             busy = (errors.TooManyRequests, errors.InternalError, errors.TemporarilyUnavailable)
             if isinstance(error, DatabricksError) and not isinstance(error, busy):
                 raise self._rejected(*call, error, f"correct what the message names, then {REPEAT}") from error
@@ -90,7 +94,7 @@ class WorkspaceApi:
         return DeploymentError(f"the workspace refuses {method} {path}: {one_line(error)}", where=self.host, fix=fix)
 
     def no_answer(self, method: str, path: str, error: Exception) -> DeploymentError:
-        """Return the error for a call that was not answered within the retry timeout."""
+        """Return the error for a call that did not succeed within the retry timeout and was not rejected."""
         return DeploymentError(
             f"the workspace does not answer {method} {path} within {self.retry_timeout} seconds: {one_line(error)}",
             where=self.host,
@@ -100,9 +104,10 @@ class WorkspaceApi:
 
 @contextmanager
 def _without_services() -> Iterator[None]:
-    """Import modules of the SDK without the __init__ of its package.
+    """Import modules of the SDK during this block without running the __init__ of its package.
 
-    That __init__ imports the clients of all services, which takes 0.5 s (SDK 0.156).
+    This __init__ imports the clients of all services, which takes 0.5 s (SDK 0.156). Do nothing if the package is
+    imported already or is not installed.
     """
     name = "databricks.sdk"
     spec = None if name in sys.modules else find_spec(name)
@@ -119,7 +124,10 @@ def _without_services() -> Iterator[None]:
 
 
 def _client(host: str, profile: str, retry_timeout: int) -> tuple[ApiClient, str]:
-    """Return a client and the host that it calls. An empty host or profile is replaced by the SDK's default."""
+    """Return a client and the host that it calls. An empty host or profile is replaced by the SDK's default.
+
+    Raise SetupError if the SDK is not installed, or if it finds no credentials for the host.
+    """
     try:
         with _without_services():
             from databricks.sdk.core import ApiClient, Config

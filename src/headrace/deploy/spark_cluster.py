@@ -1,7 +1,8 @@
 """A directory beside a plain Spark cluster: releases and jobs are files, runs are processes on this machine.
 
-There is no scheduler. A deployment starts the run of a continuous job; the run lasts until it is stopped or fails.
-Schedules have no effect. File permissions replace the permissions of a workspace.
+There is no scheduler. Instead, creating or resetting a job starts a run if the job is continuous, not paused, and has
+no active run; the run lasts until it is stopped or fails. Schedules have no effect. File permissions replace the
+permissions of a workspace.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Cluster:
     def write_request(self, path: str, content: bytes) -> bool:
         """Write a stop request beside the checkpoints and return True. Return False if the path is not writable."""
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)  # a run that is just starting has not created it yet
+            Path(path).parent.mkdir(parents=True, exist_ok=True)  # a run that is starting may not have created it
             self.write_file(path, content)
         except OSError:
             return False
@@ -130,7 +131,7 @@ class Cluster:
         return job_id
 
     def reset_job(self, job_id: int, body: dict[str, Any]) -> None:
-        """Replace all settings of a job."""
+        """Replace all settings of a job. Start its run if it is continuous, not paused, and has no active run."""
         self.write_file(self._job_file(job_id), _to_json(body))
         self._start_continuous_job(job_id, body)
 
@@ -148,7 +149,7 @@ class Cluster:
         return [int(file.stem) for file in self._jobs.glob("[0-9]*.json")]
 
     def _start_continuous_job(self, job_id: int, body: dict[str, Any]) -> None:
-        """Start a run of a continuous job, unless the job is paused or has a run."""
+        """Start a run of a continuous job, unless the job is paused or has an active run."""
         if has_active_continuous_trigger(body) and not self.list_runs(job_id, active=True):
             self.start_run(job_id, uuid.uuid4().hex)
 
@@ -188,7 +189,7 @@ class Cluster:
         )
 
     def start_run(self, job_id: int, token: str) -> int:
-        """Start a run and return its id. A repeated call with the same token does not start a second run."""
+        """Start a run of a job's wheel tasks and return its id. A repeated call with the same token starts none."""
         job = self.get_job(job_id)
         if job is None:
             raise DeploymentError(f"job {job_id} does not exist", where=self.name, fix="deploy it again")
@@ -205,28 +206,22 @@ class Cluster:
         submission["host"] = socket.gethostname()
         self.write_file(str(directory / submitted_run.SUBMISSION), _to_json(submission))
         with (directory / submitted_run.LOG).open("wb") as log:
+            command = [sys.executable, "-P", submitted_run.__file__, str(directory)]
+            # In its own session, the run outlives this process and its terminal.
             subprocess.Popen(
-                [sys.executable, "-P", submitted_run.__file__, str(directory)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=directory,
-                start_new_session=True,  # the run outlives this process and its terminal
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory, start_new_session=True
             )
         return run_id
 
     def cancel_run(self, run_id: int) -> None:
-        """Send SIGTERM to an active run, which then stops between two batches."""
-        submission = self._read_submission(run_id)
+        """Send SIGTERM to an active run, which then stops between two batches. It must be a process on this machine."""
         if not self.get_run(run_id).is_active:
             return
-        if submission["host"] != socket.gethostname():
-            raise DeploymentError(
-                f"run {run_id} is a process on {submission['host']}",
-                where=self.name,
-                fix=f"run the same command on {submission['host']}",
-            )
-        with suppress(ProcessLookupError, ValueError):
+        host = self._read_submission(run_id)["host"]
+        if host != socket.gethostname():
+            fix = f"run the same command on {host}"
+            raise DeploymentError(f"run {run_id} is a process on {host}", where=self.name, fix=fix)
+        with suppress(ProcessLookupError, ValueError):  # it has just ended, or has not written its process id yet
             os.kill(int((self._runs / str(run_id) / submitted_run.ALIVE).read_text()), signal.SIGTERM)
 
     def read_output(self, run: Run) -> str:

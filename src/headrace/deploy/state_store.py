@@ -40,7 +40,7 @@ class Lock:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the process that created the lock has ended. False if it runs on another machine."""
+        """Whether the process that created the lock has ended. False if this is unknown, as on another machine."""
         return bool(self.machine) and self.machine == _machine_id() and not process_exists(self.process)
 
 
@@ -66,16 +66,17 @@ class StateStore:
             ) from error
 
     def write(self, state: State) -> State:
-        """Write the state with the next serial and return it."""
+        """Write the state with the next serial, and with a lineage if it has none; return the written state."""
         new = replace(state, lineage=state.lineage or uuid.uuid4().hex, serial=state.serial + 1)
         self._target.remote.write_file(self._state_path, new.to_json().encode())
         return new
 
     @contextmanager
     def locked(self, command: str, *, break_lock: bool, report: Report) -> Iterator[None]:
-        """Hold the lock of the environment while `command` runs.
+        """Hold the lock of the environment during this block. `command` describes the holder in messages to others.
 
-        If another command holds the lock, raise DeploymentError, unless `break_lock` is set or its process has ended.
+        If another command holds the lock, raise DeploymentError, unless `break_lock` is set or the process of the other
+        command has ended; in these two cases, replace its lock.
         """
         remote, own = self._target.remote, self._new_lock(command)
         remote.make_directory(self._target.root)
@@ -97,7 +98,7 @@ class StateStore:
                 remote.delete(self._lock_path)
 
     def remove_dead_lock(self) -> None:
-        """Delete the lock if its process has ended. Call it when there is nothing to change, instead of `locked`."""
+        """Delete the lock if its process has ended. A command calls this instead of `locked` if it changes nothing."""
         content = self._target.remote.read_file(self._lock_path)
         if content is not None and from_document(Lock, json.loads(content)).is_dead:
             self._target.remote.delete(self._lock_path)

@@ -1,4 +1,4 @@
-"""Convert values to and from the JSON of state.json, lock.json and saved plans."""
+"""Convert values to and from the JSON of state.json, lock.json and saved plans, and to the JSON output of commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ D = TypeVar("D", bound="DataclassInstance")
 
 Document = dict[str, Any]
 
-# Field name -> key in the files, for fields that were renamed. The keys stay, so that older files remain readable.
+# Field name -> key in the JSON, for fields that were renamed. The keys stay, so that older files remain readable, and
+# scripts can read the output of newer versions.
 STORED_KEYS = {
     "command": "what",
     "deployed_release": "before",
@@ -24,6 +25,7 @@ STORED_KEYS = {
     "request_files": "requests",
     "returned_settings": "told",  # stored key
     "runs_continuously": "goes_on",  # stored key
+    "shown_run": "last",
 }
 
 

@@ -33,21 +33,21 @@ points[0].load()()
 
 
 def main(directory: Path) -> None:
-    """Run each task once the tasks that it depends on have succeeded, and write the result.
+    """Run each task after the tasks that it depends on have succeeded, and write the result.
 
-    After a failed task or SIGTERM, start no more tasks and terminate the others.
+    After a failed task or SIGTERM, start no more tasks and send SIGTERM to the running ones.
     """
     alive = (directory / ALIVE).open("w")
     fcntl.flock(alive, fcntl.LOCK_EX)
     print(os.getpid(), file=alive, flush=True)
     submission = json.loads((directory / SUBMISSION).read_text())
-    environment = _environment(directory, submission["wheels"])
+    variables = _extract_wheels(directory, submission["wheels"])
     tasks = {task["task_key"]: task for task in submission["tasks"]}
     processes: dict[str, subprocess.Popen[bytes]] = {}
     exit_codes: dict[str, int] = {}
     signals: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
-    is_terminating = False
+    is_sigterm_sent = False
     while len(exit_codes) < len(tasks):
         for key, process in list(processes.items()):
             if process.poll() is not None:
@@ -61,9 +61,9 @@ def main(directory: Path) -> None:
             if is_ending:
                 exit_codes[key] = 0  # the task is skipped
             elif all(exit_codes.get(dependency) == 0 for dependency in dependencies):
-                processes[key] = _start_task(task["python_wheel_task"], environment)
-        if is_ending and not is_terminating:
-            is_terminating = True
+                processes[key] = _start_task(task["python_wheel_task"], variables)
+        if is_ending and not is_sigterm_sent:
+            is_sigterm_sent = True
             for process in processes.values():
                 process.terminate()  # a run of Headrace then stops between two batches
         time.sleep(POLL_INTERVAL_S)
@@ -75,8 +75,11 @@ def main(directory: Path) -> None:
     _write_json(directory / RESULT, {"result": result, "message": message, "ended": time.time()})
 
 
-def _environment(directory: Path, wheels: list[str]) -> dict[str, str]:
-    """Return environment variables that put the wheels first on the Python path of the driver and of the executors."""
+def _extract_wheels(directory: Path, wheels: list[str]) -> dict[str, str]:
+    """Extract the wheels into the directory of the run, and return the environment variables of its tasks.
+
+    The variables put the wheels first on the Python path of the driver and of the executors.
+    """
     site, archives = directory / "site", []
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as opened:
@@ -89,11 +92,11 @@ def _environment(directory: Path, wheels: list[str]) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYSPARK_SUBMIT_ARGS": submit, "PYTHONUNBUFFERED": "1"}
 
 
-def _start_task(task: dict[str, Any], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Start a process that calls the entry point of a wheel task, with the task's parameters."""
+def _start_task(task: dict[str, Any], variables: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Start a process with these environment variables that calls the entry point of a wheel task."""
     named_parameters = [f"--{name}={value}" for name, value in (task.get("named_parameters") or {}).items()]
     arguments = [task["package_name"], task["entry_point"], *named_parameters, *(task.get("parameters") or [])]
-    return subprocess.Popen([sys.executable, "-P", "-c", CALL_ENTRY_POINT, *arguments], env=environment)
+    return subprocess.Popen([sys.executable, "-P", "-c", CALL_ENTRY_POINT, *arguments], env=variables)
 
 
 def _write_json(file: Path, value: dict[str, Any]) -> None:

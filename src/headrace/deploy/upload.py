@@ -16,7 +16,10 @@ from headrace.release.releases import MANIFEST, Manifest, Release
 
 
 def upload_release(release: Release, target: DeployTarget, report: Report) -> None:
-    """Upload the release, verify its files, then upload its manifest. A release with a manifest is thus complete."""
+    """Upload the release, verify its files, then upload its manifest. Do nothing if its manifest is uploaded already.
+
+    The manifest is the last file, so that a release with a manifest is complete.
+    """
     remote, directory = target.remote, target.release_path(release.id)
     if remote.read_file(f"{directory}/{MANIFEST}") is not None:
         return
@@ -52,15 +55,15 @@ def require_downloadable(release: Release, target: DeployTarget) -> None:
 
 
 def read_manifest(release_id: str, target: DeployTarget) -> Manifest | None:
-    """Return the manifest of an uploaded release, or None if the id is empty or the release missing or incomplete."""
+    """Return the manifest of an uploaded release; None if the id is empty, or the release is missing or incomplete."""
     content = target.remote.read_file(f"{target.release_path(release_id)}/{MANIFEST}") if release_id else None
     return None if content is None else Manifest.from_json(content.decode())
 
 
 def fetch_release(release_id: str, target: DeployTarget, root: Path, report: Report) -> Release:
-    """Return the release in the bundle at `root` if its files are intact; otherwise download it there.
+    """Return the release in dist/releases of the bundle at `root`; download it first if it is missing or not intact.
 
-    Raise DataError if the environment does not have it, or if the downloaded files differ from the manifest.
+    Raise DataError if the environment does not have the release, or if the downloaded files differ from the manifest.
     """
     parent = root / "dist" / "releases"
     local = next((release for release in releases.list_releases(root) if release.id == release_id), None)
