@@ -102,7 +102,7 @@ def test_rule_names_include_all_checks_of_a_step():
         writes=[],
     )
     own = ["not_null x", "not_null y", "rule ok", "matches z"]
-    assert verdict.rule_names(step) == ["malformed", "event time missing", "event time in the future", *own]
+    assert verdict.check_names_of_step(step) == ["malformed", "event time missing", "event time in the future", *own]
 
 
 def test_row_of_the_future_never_advances_the_watermark(flow):

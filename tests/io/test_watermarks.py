@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from headrace.config.models import Step
 from headrace.errors import ConfigurationError
-from headrace.io.watermarks import METADATA_KEY, missing_watermark, without_watermark
+from headrace.io.watermarks import METADATA_KEY, missing_watermark, without_watermark_marks
 from headrace.runtime import runner
 
 SCHEMA = 'schema: "id STRING, at TIMESTAMP"'
@@ -91,14 +91,14 @@ def test_other_metadata_is_kept(spark):
         F.window(F.lit("2026-01-01").cast("timestamp"), "1 minute").alias("window"),
     )
     assert len(marked_columns(rows.schema)) == 4
-    clean = without_watermark(rows)
+    clean = without_watermark_marks(rows)
     assert marked_columns(clean.schema) == []
     assert clean.schema["id"].metadata == {"comment": "the key"}
     assert clean.schema["at"].metadata == {"comment": "event time"}
     assert clean.schema["nested"].dataType["at"].metadata == {"comment": "inside"}
     assert clean.schema["window"].metadata == rows.schema["window"].metadata != {}
     assert clean.collect() == rows.collect()
-    assert without_watermark(clean) is clean
+    assert without_watermark_marks(clean) is clean
 
 
 def with_nested_time(rows):

@@ -34,8 +34,8 @@ class RowCheck:
 class BatchCheck:
     """A check that compares the rows of a batch.
 
-    `failed` takes the columns to sort by, and returns a column that is true for rows that fail. Of several equal rows,
-    the first one in this order passes.
+    `failed` takes the columns to sort by, and returns a column that is true for rows that fail. Of several rows with
+    the same key, the first one in this order passes.
     """
 
     name: str
@@ -87,17 +87,20 @@ def check_names(rules: Iterable[Rule]) -> list[str]:
 
 
 def rule_columns(rules: Iterable[Rule]) -> list[str]:
-    """Return the names of the columns that the rules check."""
+    """Return the names of the columns that the rules name. A rule function names none."""
     return [column for rule in rules for kind, value in _kinds_of(rule) for column in kind.columns(value)]
 
 
 def require_compatible_values(frame: DataFrame, rules: Iterable[Rule]) -> None:
-    """Raise ConfigurationError for rules that would fail every batch: values of a wrong type, invalid patterns."""
+    """Raise ConfigurationError for rules that would fail every batch.
+
+    These compare a column with values of a wrong type, or match it with an invalid pattern.
+    """
     problems: list[Problem] = []
     for rule in rules:
         for kind, columns in (("between", rule.between), ("one_of", rule.one_of)):
             for column, values in (columns or {}).items():
-                with configuration_errors("expect"):
+                with configuration_errors("expect"):  # the column may be an unknown field of a struct
                     (field,) = frame.select(column).schema.fields
                 if incompatible := _incompatible_value(field.dataType, values):
                     value, required = incompatible
@@ -146,8 +149,11 @@ def _does_not_match(patterns: dict[str, str]) -> list[Column]:
     return [~F.col(column).rlike(rf"\A(?:{pattern})\z") for column, pattern in patterns.items()]
 
 
-def _fails_function(import_path: str) -> list[Column]:
-    """Return the negated result of the user's rule function, which takes no arguments."""
+def _fails_rule_function(import_path: str) -> list[Column]:
+    """Return the negated result of the user's rule function, which takes no arguments.
+
+    Raise ConfigurationError if the result is not a column.
+    """
     from pyspark.sql import Column
 
     passed = resolve(import_path)()
@@ -159,7 +165,10 @@ def _fails_function(import_path: str) -> list[Column]:
 
 
 def _is_duplicate(columns: Sequence[str], order: Sequence[Column]) -> Column:
-    """Return a column that is true for a row whose key is that of an earlier row. Keys with nulls are never equal."""
+    """Return a column that is true for a row whose key is that of an earlier row in this order.
+
+    Keys with nulls are never equal.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -186,7 +195,7 @@ IMPLEMENTATIONS: dict[str, ExpectationKind] = {
     "rule": ExpectationKind(
         lambda import_path: [f"rule {import_path.rpartition(':')[2]}"],
         columns=lambda import_path: (),
-        row_failed=_fails_function,
+        row_failed=_fails_rule_function,
     ),
     "unique": ExpectationKind(
         lambda columns: [f"unique {', '.join(columns)}"], columns=tuple, batch_failed=_is_duplicate
@@ -195,9 +204,10 @@ IMPLEMENTATIONS: dict[str, ExpectationKind] = {
 
 
 def _incompatible_value(column_type: DataType, values: Iterable[Any]) -> tuple[Any, str] | None:
-    """Return the first value that Spark cannot compare with the column, and what to write instead; None if all fit.
+    """Return the first value that Spark cannot compare with the column, and what to write instead.
 
-    To compare text with a number, Spark casts the text, which fails for text that is not a number.
+    Return None if all values fit, or if the column has neither text nor numbers. To compare text with a number, Spark
+    casts the text, which fails for text that is not a number.
     """
     from pyspark.sql.types import NumericType, StringType
 
@@ -212,7 +222,7 @@ def _incompatible_value(column_type: DataType, values: Iterable[Any]) -> tuple[A
 
 
 def _pattern_error(frame: DataFrame, pattern: str) -> str:
-    """Return Java's error for an invalid pattern; empty if it is valid, or unknown because there is no JVM."""
+    """Return Java's error for an invalid pattern. Return an empty text for a valid one, and always without a JVM."""
     jvm = getattr(frame.sparkSession, "_jvm", None)
     try:
         if jvm is not None:

@@ -28,16 +28,22 @@ from headrace.spark.spark_errors import configuration_errors
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# Columns about the raw record, which the rows of a source have in addition to their data.
-RAW, POSITION, MALFORMED = "_headrace_raw", "_headrace_position", "_headrace_malformed"
+# Columns about the raw record, which the rows of a source may have in addition to their data.
+RAW = "_headrace_raw"  # the record as text
+POSITION = "_headrace_position"  # the path of the record's file; for Kafka, the record's topic, partition and offset
+MALFORMED = "_headrace_malformed"  # whether the record cannot be decoded or parsed
 SOURCE_COLUMNS = (RAW, POSITION, MALFORMED)
 VERDICT = "_headrace"
-BAD_ROW_KEY = "_headrace_unique"
+BAD_ROW_KEY = "_headrace_unique"  # see `key_bad_rows`
 BATCH_CHECK_PREFIX = "_headrace_check_"  # followed by the number of the check
 
 
 def check_source_rows(frame: DataFrame, read: Read) -> DataFrame:
-    """Return the rows of a source with their verdict, and without the columns about the raw record."""
+    """Return the rows of a source with their verdict, and without the columns about the raw record.
+
+    In bad rows, the column of the watermark is set to null. Raise ConfigurationError if the rules or the watermark do
+    not fit the rows.
+    """
     from pyspark.sql import functions as F
 
     data = frame.drop(*SOURCE_COLUMNS)
@@ -63,7 +69,10 @@ def check_source_rows(frame: DataFrame, read: Read) -> DataFrame:
 
 
 def check_result_rows(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """Return the rows that a step is about to write, with their verdict if there are rules."""
+    """Return the rows that a step is about to write, with their verdict; unchanged if there are no rules.
+
+    Raise ConfigurationError if the rules name unknown columns or cannot be applied.
+    """
     from pyspark.sql import functions as F
 
     if not rules:
@@ -100,7 +109,10 @@ def is_bad() -> Column:
 
 
 def key_bad_rows(frame: DataFrame) -> DataFrame:
-    """Add a column with a unique key for each bad row. If it is among the keys, deduplication drops no bad row."""
+    """Add the column BAD_ROW_KEY: a unique key for each bad row, null for each good row.
+
+    A deduplication that has this column among its keys drops no bad row.
+    """
     from pyspark.sql import functions as F
 
     return frame.withColumn(BAD_ROW_KEY, F.when(is_bad(), F.reflect(F.lit("java.util.UUID"), F.lit("randomUUID"))))
@@ -111,13 +123,14 @@ def has_verdict(frame: DataFrame) -> bool:
     return VERDICT in frame.columns
 
 
-def rule_names(step: Step) -> list[str]:
+def check_names_of_step(step: Step) -> list[str]:
     """Return the names of all checks of a step, which are the keys of its counts of failed rows."""
     rules = [rule for read in step.reads.values() for rule in read.expect] + list(step.expect)
     return ["malformed", "event time missing", "event time in the future", *check_names(rules)]
 
 
 def _event_time_checks(read: Read) -> list[RowCheck]:
+    """Return the checks of the watermark's column; none if the input has no watermark."""
     from pyspark.sql import functions as F
 
     if read.watermark is None:
@@ -126,6 +139,7 @@ def _event_time_checks(read: Read) -> list[RowCheck]:
     limit = F.current_timestamp() + F.make_dt_interval(secs=F.lit(milliseconds(read.max_future) / 1000))
     return [
         RowCheck("event time missing", event_time.isNull()),
+        # As structs, a missing event time and the limit compare as false. Without structs, the result would be null.
         RowCheck("event time in the future", F.struct(event_time) > F.struct(limit)),
     ]
 
@@ -139,17 +153,19 @@ def _add_verdict(
     no_names = F.array().cast("array<string>")
 
     def failed_names(on_fail: str, *, if_malformed: Column = no_names) -> Column:
-        """Return the names of the failed checks with this `on_fail`."""
+        """Return the names of the failed checks with this `on_fail`; for a malformed record, return `if_malformed`."""
         names = [F.when(check.failed, F.lit(check.name)) for check in checks if check.on_fail == on_fail]
         # The fields of a malformed record are meaningless, so its failures of other checks do not count.
         return F.when(malformed, if_malformed).otherwise(F.array_compact(F.array(*names)) if names else no_names)
 
-    for check in (check for check in checks if check.on_fail == "stop"):
+    stopping_checks = [check for check in checks if check.on_fail == "stop"]
+    for check in stopping_checks:
         message = F.concat(F.lit(f"{check.name} failed, and its on_fail is stop: "), raw)
-        stop = F.when(~malformed & check.failed, F.raise_error(message).cast("boolean")).otherwise(F.lit(True))
-        frame = frame.where(stop)
+        true_or_error = F.when(~malformed & check.failed, F.raise_error(message).cast("boolean")).otherwise(F.lit(True))
+        frame = frame.where(true_or_error)
     failed, bad = malformed, malformed
-    for check in (check for check in checks if check.on_fail != "stop"):
+    other_checks = [check for check in checks if check.on_fail != "stop"]
+    for check in other_checks:
         failed = failed | check.failed
         bad = bad | _is_kept_out(check)
     verdict = F.struct(

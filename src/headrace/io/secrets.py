@@ -12,8 +12,8 @@ from headrace.errors import SetupError
 def fetch(value: str | Secret) -> str:
     """Return the value of a secret, or the value itself if it is plain text.
 
-    A secret is read from its scope on Databricks, and from the environment variable named after the secret elsewhere.
-    Raise SetupError if this variable is not set.
+    On Databricks, a secret `scope/key` is read from its scope; elsewhere, from the environment variable
+    HEADRACE_SECRET_SCOPE_KEY. Raise SetupError if this variable is not set.
     """
     if isinstance(value, str):
         return value
@@ -26,13 +26,14 @@ def fetch(value: str | Secret) -> str:
 
 
 def kafka_options(security: Security | None) -> dict[str, str]:
-    """Return Spark's options for authentication with Kafka; none without `security`."""
+    """Return Spark's options for authentication with Kafka; an empty dict if `security` is None."""
     if security is None:
         return {}
-    shaded = "kafkashaded." if "DATABRICKS_RUNTIME_VERSION" in os.environ else ""
-    kind = "plain.PlainLoginModule" if security.mechanism == "PLAIN" else "scram.ScramLoginModule"
+    # Databricks ships Kafka's client with another package name.
+    package_prefix = "kafkashaded." if "DATABRICKS_RUNTIME_VERSION" in os.environ else ""
+    module = "plain.PlainLoginModule" if security.mechanism == "PLAIN" else "scram.ScramLoginModule"
     user, password = (_quoted(fetch(part)) for part in (security.username, security.password))
-    login = f"{shaded}org.apache.kafka.common.security.{kind} required username={user} password={password};"
+    login = f"{package_prefix}org.apache.kafka.common.security.{module} required username={user} password={password};"
     return {
         "kafka.security.protocol": "SASL_SSL" if security.tls else "SASL_PLAINTEXT",
         "kafka.sasl.mechanism": security.mechanism,
@@ -46,6 +47,7 @@ def _quoted(text: str) -> str:
 
 
 def _from_scope(scope: str, key: str) -> str:
+    """Return the value of a secret on Databricks."""
     from pyspark.dbutils import DBUtils  # type: ignore[import-not-found]
     from pyspark.sql import SparkSession
 

@@ -20,15 +20,19 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 METADATA_KEY = "spark.watermarkDelayMs"
-MARKED = re.compile(r"-T\d+ms")  # in the text of a query plan, a column that has a watermark (4.2.0)
-WINDOWED = re.compile(r"precisetimestampconversion\((?:\w+\()?(\w+)#")  # likewise, the time column of a window
-EXAMPLE_DELAY = "10 minutes"
+# In the text of a query plan (Spark 4.2.0): the end of a column that has a watermark, and the time column of a window.
+WATERMARK_IN_PLAN = re.compile(r"-T\d+ms")
+WINDOW_TIME_IN_PLAN = re.compile(r"precisetimestampconversion\((?:\w+\()?(\w+)#")
+EXAMPLE_DELAY = "10 minutes"  # in fixes
 EVENT_TIME_METRICS = "headrace_event_time_"  # followed by the name of the input
 ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"  # the format of the event times in Spark's own reports
 
 
-def without_watermark(frame: DataFrame) -> DataFrame:
-    """Return the DataFrame without the marks of watermarks; the same DataFrame if no column is marked."""
+def without_watermark_marks(frame: DataFrame) -> DataFrame:
+    """Return the DataFrame without METADATA_KEY in its columns' metadata; the same DataFrame if no column has the key.
+
+    Operators that the query already has still use their watermark.
+    """
     from pyspark.sql import functions as F
 
     if METADATA_KEY not in frame.schema.json():
@@ -46,7 +50,7 @@ def without_watermark(frame: DataFrame) -> DataFrame:
 def observe_event_times(inputs: Mapping[str, DataFrame], step: Step) -> dict[str, DataFrame]:
     """Add metrics of the oldest and newest event time to each input with a watermark. Return all inputs.
 
-    Add no metrics if only one input has a watermark: then Spark itself reports its event times.
+    Add no metrics if fewer than two inputs have a watermark: Spark itself reports the event times of a single one.
     """
     from pyspark.sql import functions as F
 
@@ -57,16 +61,17 @@ def observe_event_times(inputs: Mapping[str, DataFrame], step: Step) -> dict[str
     for name, column in columns.items():
         is_window = inputs[name].select(column).schema.fields[0].dataType.typeName() == "struct"
         time = f"{column}.end" if is_window else column
-        ends = {"oldest": F.min(time), "newest": F.max(time)}
-        texts = [F.date_format(end, ISO_FORMAT).alias(key) for key, end in ends.items()]
+        extremes = {"oldest": F.min(time), "newest": F.max(time)}
+        texts = [F.date_format(extreme, ISO_FORMAT).alias(metric) for metric, extreme in extremes.items()]
         observed[name] = inputs[name].observe(EVENT_TIME_METRICS + name, *texts)
     return observed
 
 
 def missing_watermark(step: Step, inputs: Mapping[str, DataFrame], plan: str) -> str:
-    """Return the fix for a query that Spark rejects because it has no watermark, naming the likely column.
+    """Return the fix for a query that Spark rejects because a watermark is missing.
 
-    `plan` is the text of the query's plan.
+    The fix names the likely column of each stream without a watermark. If all streams have a watermark, the fix says
+    how the transform has to use it. `plan` is the text of the query's plan.
     """
     unwatermarked = {
         name: frame for name, frame in inputs.items() if frame.isStreaming and not step.reads[name].watermark
@@ -85,7 +90,10 @@ def missing_watermark(step: Step, inputs: Mapping[str, DataFrame], plan: str) ->
 
 
 def unbounded_state(frame: DataFrame, step: Step) -> list[str]:
-    """Return a warning for each kind of operator in the query whose state Spark never removes; none without a JVM."""
+    """Return a warning for each kind of operator in the query whose state Spark never removes.
+
+    Return no warnings on Spark Connect, which hides the plan.
+    """
     frame_in_jvm: Any = getattr(frame, "_jdf", None)
     if frame_in_jvm is None:
         return []
@@ -94,7 +102,7 @@ def unbounded_state(frame: DataFrame, step: Step) -> list[str]:
 
 
 def _unbounded_reason(node: Any, step: Step) -> str:
-    """Return why Spark never removes the state of this operator; empty if Spark does, or if it has no state."""
+    """Return why Spark never removes the state of this operator; empty if Spark removes the state or there is none."""
     name = node.nodeName()
     if name == "Deduplicate" and node.isStreaming() and not _has_watermark(node.keys()):
         return "dropDuplicates without the watermark's column among its columns keeps every key"
@@ -110,10 +118,13 @@ def _unbounded_reason(node: Any, step: Step) -> str:
 
 
 def _likely_column(step: Step, frame: DataFrame, plan: str) -> str | None:
-    """Return the timestamp column that a window uses or a setting names, otherwise the first; None without any."""
+    """Return the timestamp column of `frame` that a window uses or a setting of the step names.
+
+    If there is none, return the first timestamp column; None if the DataFrame has no timestamp column.
+    """
     times = [field.name for field in frame.schema.fields if field.dataType.typeName() == "timestamp"]
     settings = [value for value in step.with_.values() if isinstance(value, str)]
-    candidates = [*WINDOWED.findall(plan), *settings, *times]
+    candidates = [*WINDOW_TIME_IN_PLAN.findall(plan), *settings, *times]
     return next((column for column in candidates if column in times), None)
 
 
@@ -149,4 +160,6 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 
 def _has_watermark(expressions: Any) -> bool:
-    return any(MARKED.search(expressions.apply(number).toString()) for number in range(expressions.size()))
+    """Return whether one of these expressions, a Scala sequence, is or contains a column with a watermark."""
+    texts = [expressions.apply(number).toString() for number in range(expressions.size())]
+    return any(WATERMARK_IN_PLAN.search(text) for text in texts)

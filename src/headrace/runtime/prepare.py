@@ -23,7 +23,7 @@ from headrace.io.sinks.batch_writer import BatchCounts, BatchWriter
 from headrace.io.sinks.open_sink import open_sink, uses_spark_sink
 from headrace.io.sinks.quarantine import quarantine_schema
 from headrace.io.sources.open_input import open_input, table_exists
-from headrace.io.watermarks import observe_event_times, unbounded_state, without_watermark
+from headrace.io.watermarks import observe_event_times, unbounded_state, without_watermark_marks
 from headrace.runtime.session_settings import session_settings
 from headrace.runtime.step_signature import step_signature
 from headrace.runtime.unsupported_queries import has_timers, require_supported, transform_error
@@ -90,7 +90,7 @@ def open_query(
         with add_location(location("reads", name)):
             inputs[name] = open_input(spark, read, environment, pending)
     with add_location(location("transform")):
-        result = without_watermark(_apply_transform(step, observe_event_times(inputs, step)))
+        result = without_watermark_marks(_apply_transform(step, observe_event_times(inputs, step)))
     batch_writer = BatchWriter(step, environment, transform=_batch_transform(step, environment), on_counts=on_counts)
     has_verdicts = verdict.has_verdict(result) or bool(step.expect)
     with add_location(location("writes")):
@@ -190,7 +190,7 @@ def _validate(query: StepQuery, step: Step, environment: Environment, locations:
     with add_location(location("transform")):
         if step.transforms_batches:
             inputs = {name: frame.drop(verdict.VERDICT) for name, frame in query.inputs.items()}
-            rows = without_watermark(_call_transform(step, inputs))
+            rows = without_watermark_marks(_call_transform(step, inputs))
         require_supported(query.result, step, query.inputs)
         if step.copies_changes:
             table_sink.require_change_columns(rows, step)
@@ -235,7 +235,7 @@ def _batch_transform(step: Step, environment: Environment) -> Callable[[DataFram
             name: open_input(batch.sparkSession, read, environment) if read.static else batch
             for name, read in step.reads.items()
         }
-        return without_watermark(_call_transform(step, inputs))
+        return without_watermark_marks(_call_transform(step, inputs))
 
     return transform
 

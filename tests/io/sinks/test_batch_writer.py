@@ -331,4 +331,4 @@ def test_checked_rows_of_a_source_keep_their_raw_record(spark, writer, tmp_path)
 def test_metrics_of_a_plan_that_did_not_run_are_awaited_until_the_deadline_only(spark):
     observation = Observation()
     spark.range(3).observe(observation, F.count("id").alias("rows"))
-    assert batch_writer._metrics(observation, time.monotonic() + 0.1) is None
+    assert batch_writer._wait_for_metrics(observation, time.monotonic() + 0.1) is None

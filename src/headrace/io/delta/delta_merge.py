@@ -30,14 +30,15 @@ def upsert(
 ) -> None:
     """Insert rows with new keys, and update rows with known keys if the batch has a newer row.
 
-    A row is newer if its column `sequence` is greater, or also if it is equal and `ties_win` is true. Within a batch,
-    the newest row of each key is used; between rows of a change data feed with equal sequences, the latest commit wins.
+    A row is newer than the table's row if its value in the column `sequence` is greater, or if the table's row has no
+    value. With `ties_win`, an equal value is enough. Within a batch, the newest row of each key is used; between rows
+    of a change data feed with equal values, the latest commit wins. The first batch creates the table.
     """
     spark = rows.sparkSession
     tie_breakers = [COMMIT_VERSION] if COMMIT_VERSION in rows.columns else []
     new_rows = newest_rows(rows, keys, [sequence, *tie_breakers]).drop(*CHANGE_COLUMNS)
     if not table.exists(spark):
-        # The first batch needs no merge. It enables the change data feed, because other steps may read it.
+        # The first batch needs no merge. It enables the change data feed, which other steps may read.
         transaction.write(new_rows, table, partition_by=partition_by, options=CHANGE_DATA_FEED)
         return
     has_same_key = " AND ".join(f"old.{key} <=> new.{key}" for key in map(quote_name, keys))
@@ -55,13 +56,14 @@ def changed_rows(rows: DataFrame) -> DataFrame:
     if not rows.where(F.col(CHANGE_TYPE) == "delete").isEmpty():
         raise DataError(
             "rows were deleted in the table whose changes are read, and an upsert cannot delete them in the copy",
-            fix="read the table with static: true, or drop rows of _change_type 'delete' in a transform to keep them",
+            fix="read the table with static: true; or, to keep the deleted rows in the copy, drop rows of "
+            "_change_type 'delete' in a transform",
         )
     return rows.where(F.col(CHANGE_TYPE) != "update_preimage")
 
 
-def newest_rows(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
-    """Return the row of each key with the highest values in the `sequence` columns.
+def newest_rows(rows: DataFrame, keys: Sequence[str], sequence_columns: Sequence[str]) -> DataFrame:
+    """Return the row of each key with the highest values in the `sequence_columns`, compared column by column.
 
     A hash of all columns breaks ties, so that a repeated batch gives the same rows.
     """
@@ -73,6 +75,6 @@ def newest_rows(rows: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -
         F.to_json(F.struct(name)) if "map<" in field.dataType.simpleString() else F.col(name)
         for field, name in zip(rows.schema.fields, map(quote_name, rows.columns), strict=True)
     ]
-    order = [*(F.col(name).desc_nulls_last() for name in map(quote_name, sequence)), F.xxhash64(*hashed)]
+    order = [*(F.col(name).desc_nulls_last() for name in map(quote_name, sequence_columns)), F.xxhash64(*hashed)]
     rank = F.row_number().over(Window.partitionBy(*map(quote_name, keys)).orderBy(*order))
     return rows.withColumn(RANK, rank).where(F.col(RANK) == 1).drop(RANK)

@@ -47,7 +47,7 @@ class Table:
         return reader.load(self.location) if self.by_path else reader.table(self.location)
 
     def delta(self, spark: SparkSession) -> Any:
-        """Return Delta's own handle, for merges, history and details."""
+        """Return Delta's own handle (`DeltaTable`), for merges, history and details."""
         from delta.tables import DeltaTable
 
         return DeltaTable.forPath(spark, self.location) if self.by_path else DeltaTable.forName(spark, self.location)
@@ -65,7 +65,7 @@ class Table:
         if self.exists(spark):
             return
         # Create the table by writing no rows. Delta's own table builder fails for names of three parts, and for
-        # directories in which a failed first write has left files (4.4.0).
+        # directories in which a failed first write has left files (Delta 4.4.0).
         empty = spark.createDataFrame([], schema)
         properties = CHANGE_DATA_FEED if change_data_feed else {}
         self.save(empty.write.format("delta").mode("append").options(**properties), partition_by)
@@ -83,20 +83,23 @@ class Table:
             writer.saveAsTable(self.location)
 
     def has_batch(self, spark: SparkSession, application: str, batch: int) -> bool | None:
-        """Return whether the table has this batch of the query with the id `application`.
+        """Return whether the table has this batch, or a later one, of the query with the id `application`.
 
         Return None if Delta's log cannot be read.
         """
         if not self.by_path and not self.exists(spark):  # for a missing path, Delta returns a log without transactions
             return False
         try:
-            last = self.snapshot(spark).transactions().get(application)
+            last_batch = self.snapshot(spark).transactions().get(application)
         except (AttributeError, NotImplementedError, TypeError):
             return None  # Databricks has other classes, and its shared clusters give no access to the JVM
-        return bool(last.isDefined() and last.get() >= batch)
+        return bool(last_batch.isDefined() and last_batch.get() >= batch)
 
     def snapshot(self, spark: SparkSession) -> Any:
-        """Return Delta's own snapshot of the table's newest version (4.4.0)."""
+        """Return Delta's own snapshot of the table's newest version, a Java object (Delta 4.4.0).
+
+        Raise AttributeError, NotImplementedError or TypeError if Delta has other classes or there is no JVM.
+        """
         path = self.location if self.by_path else self.delta(spark).detail().collect()[0]["location"]
         delta_log = getattr(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
         none = getattr(spark._jvm, "scala.None$").__getattr__("MODULE$")

@@ -1,4 +1,7 @@
-"""What a table knows of its writers: the property `headrace.writers`, and the transactions of queries in its log."""
+"""Read what a table records about its writers, and change a table at the start of a step.
+
+A table names its writers in the property `headrace.writers`. Its log has the transactions of queries.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,16 @@ from headrace.io.delta.delta_table import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROPERTY = "headrace.writers"
-SEARCHED_COMMITS = 20  # of a table in a catalog: newest commits in which a RESTORE is searched for
-WRITES = ("WRITE", "STREAMING UPDATE", "MERGE")  # operations that may be batches of the step
+WRITERS_PROPERTY = "headrace.writers"
+SEARCHED_COMMITS = 20  # how many of the newest commits are searched for a RESTORE, if the log is not on this machine
+BATCH_OPERATIONS = ("WRITE", "STREAMING UPDATE", "MERGE")  # the operations of commits that may be batches of a step
 
 
 def table_state(spark: SparkSession, table: Table, query_id: str = "") -> TableState | None:
-    """Return what a start has to know of a table; None if it does not exist.
+    """Return what a start has to know of a table; None if the table does not exist.
 
-    `query_id` is that of the step that writes it, to find a RESTORE after the step's last batch.
+    `query_id` is the id of the query that writes the table, to find a RESTORE after the query's last batch. Without it,
+    no RESTORE is searched for.
     """
     if not table.exists(spark):
         return None
@@ -39,28 +43,28 @@ def table_state(spark: SparkSession, table: Table, query_id: str = "") -> TableS
         table_id, properties = str(detail["id"]), dict(detail["properties"])
         version = int(table.delta(spark).history(1).collect()[0]["version"])
         transactions, is_empty = None, int(detail["numFiles"]) == 0
-    restored = _restore_of_older_version(spark, table, query_id) if query_id else None
+    restored = _find_restore(spark, table, query_id) if query_id else None
     return TableState(
         table.name, table.location, table_id, version, is_empty, read_writers(properties), transactions, restored
     )
 
 
 def read_writers(properties: Mapping[str, str]) -> tuple[Writer, ...]:
-    """Return the writers that a table's properties name; an empty tuple if they cannot be read."""
+    """Return the writers that a table's properties name; an empty tuple if they name none or cannot be parsed."""
     try:
-        return tuple(Writer(**writer) for writer in json.loads(properties.get(PROPERTY, "[]")))
+        return tuple(Writer(**writer) for writer in json.loads(properties.get(WRITERS_PROPERTY, "[]")))
     except (ValueError, TypeError):
         return ()
 
 
 def set_writers(spark: SparkSession, table: Table, writers: Iterable[Writer]) -> None:
-    """Store the writers in the table's properties. No query may write the table meanwhile: it would fail."""
+    """Store the writers in the table's properties. A query that writes the table at the same time fails."""
     text = json.dumps([asdict(writer) for writer in writers]).replace("'", "\\'")
-    spark.sql(f"ALTER TABLE {table.sql_name} SET TBLPROPERTIES ('{PROPERTY}' = '{text}')")
+    spark.sql(f"ALTER TABLE {table.sql_name} SET TBLPROPERTIES ('{WRITERS_PROPERTY}' = '{text}')")
 
 
 def truncate(spark: SparkSession, table: Table) -> None:
-    """Delete all rows of a table as one commit, which `restore_version` can take back."""
+    """Delete all rows of a table as one commit, which `restore_version` can undo."""
     table.delta(spark).delete()
 
 
@@ -70,8 +74,12 @@ def restore_version(spark: SparkSession, table: Table, version: int) -> int:
     return int(table.delta(spark).history(1).collect()[0]["version"])
 
 
-def _restore_of_older_version(spark: SparkSession, table: Table, query_id: str) -> int | None:
-    """Return the version of a RESTORE that removed the last batch of the query from the table."""
+def _find_restore(spark: SparkSession, table: Table, query_id: str) -> int | None:
+    """Return the version of the newest RESTORE if RESTOREs removed the query's last batch; otherwise None.
+
+    The history of a table whose log is not on this machine's disk has no transaction ids. There, each write counts as a
+    batch of the query.
+    """
     path = local_path(table.location) if table.by_path else ""
     if path:
         return restore_of_older_version(read_changes(Path(path), query_id))
@@ -81,11 +89,12 @@ def _restore_of_older_version(spark: SparkSession, table: Table, query_id: str) 
         if row["operation"] == RESTORE
         else TableChange(row["version"], is_batch=True)
         for row in history.collect()
-        if row["operation"] in (*WRITES, RESTORE)
+        if row["operation"] in (*BATCH_OPERATIONS, RESTORE)
     )
 
 
 def _as_dict(scala_map: Any) -> dict[str, Any]:
+    """Return a Scala map as a dict."""
     entries, iterator = {}, scala_map.iterator()
     while iterator.hasNext():
         entry = iterator.next()

@@ -1,4 +1,7 @@
-"""Transaction ids: Delta skips a write whose application id and version the table already has."""
+"""Transaction ids: an application id and a version.
+
+Delta skips a write if the table already has the same application id with the same version or a later one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class TransactionId:
 
     application: str  # Delta's application id: the id of the query
     batch: int  # Delta's version: the number of the batch
-    is_new: bool = False  # whether it is certain that the written tables do not have this batch
+    is_new: bool = False  # it is certain that the written tables do not have this batch; false if this is unknown
 
     def write(
         self,

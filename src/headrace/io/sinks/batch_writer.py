@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # What can happen to a row that fails a check.
 OUTCOMES = ("quarantined", "dropped", "warned")
-OBSERVATION_LIMIT_S = 10.0  # metrics arrive within milliseconds of the write, unless the plan did not run
+OBSERVATION_LIMIT_S = 10.0  # how long to wait for metrics, which arrive within milliseconds if the plan has run
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class BatchWriter:
         self._step, self._environment = step, environment
         self._transform, self._on_counts = transform, on_counts
         self._sinks = sorted(step.writes, key=lambda sink: sink.kind != "table")
-        # Whether it is certain that no table has the next batch. It is uncertain after a start: a table may have the
-        # last batch before a crash, or several batches if the checkpoint is older than the table.
+        # Whether it is certain that no table has the next batch. This is uncertain after a start: a table may have the
+        # batch that a crash interrupted, or several batches if the checkpoint is older than the table.
         self._next_batch_is_new = False
-        self._had_failed_rows = False
+        self._had_failed_rows = False  # in the previous batch: probably the next one is read twice, too
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
@@ -97,8 +97,8 @@ class BatchWriter:
         self._on_counts(number, written.counts if persist else replace(written.counts, plan_runs=written.plan_runs))
 
     def _reads_batch_twice(self) -> bool:
-        # A merge reads its rows twice, and so do several sinks. The batch is then persisted, because a plan with state
-        # must not run twice for one batch.
+        """Return whether a merge or several sinks read each batch twice, so that the batch has to be persisted."""
+        # A plan with state must not run twice for one batch.
         return len(self._sinks) > 1 or self._sinks[0].mode == "upsert"
 
     def _presence_in_first_table(self, batch: DataFrame, transaction: TransactionId) -> Presence:
@@ -113,10 +113,10 @@ class BatchWriter:
         return Presence.PRESENT if has_batch else Presence.ABSENT
 
     def _write(self, batch: DataFrame, transaction: TransactionId, presence: Presence) -> WrittenBatch:
-        """Write the batch to all sinks, and its bad rows to the quarantine table.
+        """Write the batch to all sinks, and its quarantined rows to the quarantine table.
 
-        If the presence is unknown, write the batch to the first table as well. If Delta skips this write, the plan does
-        not run and no metrics arrive, which shows that the table had the batch.
+        Skip the first sink if its table has the batch. If the presence is unknown, do not skip it: if Delta skips the
+        write, the plan does not run and no metrics arrive, which shows that the table had the batch.
         """
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
@@ -127,27 +127,27 @@ class BatchWriter:
             observations = [Observation()]
             rows = rows.observe(observations[0], F.count(F.lit(None)).alias("failed"))
         first, *others = self._sinks
-        # Only the first table is known to lack an absent batch. Other tables may have it, if the step's sinks were
-        # changed after a crash.
+        # Only the first table, and its quarantine table, which is written later, are known to lack an absent batch.
+        # Other tables may have it, if the step's sinks were changed after a crash.
         first_transaction = replace(transaction, is_new=presence is Presence.ABSENT)
         was_present = presence is Presence.PRESENT
         metrics: list[dict[str, Any] | None] = []
         if not was_present:
             self._write_sink(rows, first, first_transaction)
             deadline = time.monotonic() + OBSERVATION_LIMIT_S
-            metrics = [_metrics(observation, deadline) for observation in observations]
+            metrics = [_wait_for_metrics(observation, deadline) for observation in observations]
             was_present = None in metrics
         if was_present:
             # The plan must run nevertheless: otherwise the state store has no version for the batch to commit, and the
             # query fails (Spark 4.2.0). Counting the failed rows runs the plan.
-            failed = [each.rows.where(F.col(verdict.VERDICT).isNotNull()).count() for each in checked]
+            failed_counts = [frame.where(F.col(verdict.VERDICT).isNotNull()).count() for frame, _ in checked]
             if not checked:
                 rows.write.format("noop").mode("overwrite").save()
         else:
-            failed = [values["failed"] for values in metrics[: len(checked)] if values is not None]
+            failed_counts = [values["failed"] for values in metrics[: len(checked)] if values is not None]
         for sink in others:
             self._write_sink(rows, sink, transaction)
-        with_failed_rows = [each.rows for each, count in zip(checked, failed, strict=True) if count]
+        with_failed_rows = [frame for (frame, _), count in zip(checked, failed_counts, strict=True) if count]
         counts = BatchCounts()
         if with_failed_rows:
             counts = self._quarantine(with_failed_rows, first_transaction, was_present=was_present)
@@ -160,7 +160,8 @@ class BatchWriter:
 
         checked: list[CheckedRows] = []
 
-        def observe(frame: DataFrame) -> DataFrame:
+        def count_failed(frame: DataFrame) -> DataFrame:
+            """Add the frame to `checked`, and count its failed rows when the batch is written."""
             if not verdict.has_verdict(frame):
                 return frame
             observation = Observation()
@@ -169,12 +170,12 @@ class BatchWriter:
 
         rows = batch
         if self._transform is not None or self._step.expect:  # both apply to good rows only
-            rows = _good_rows(observe(rows))
+            rows = _good_rows(count_failed(rows))
         if self._transform is not None:
             rows = self._transform(rows)
         if self._step.copies_changes and delta_merge.CHANGE_TYPE in rows.columns:
             rows = delta_merge.changed_rows(rows)
-        rows = _good_rows(observe(verdict.check_result_rows(rows, self._step.expect)))
+        rows = _good_rows(count_failed(verdict.check_result_rows(rows, self._step.expect)))
         return rows, checked
 
     def _write_sink(self, rows: DataFrame, sink: Sink, transaction: TransactionId) -> None:
@@ -190,7 +191,7 @@ class BatchWriter:
         verdicts = first
         for other in others:
             verdicts = verdicts.union(other)
-        names = list(dict.fromkeys(verdict.rule_names(self._step)))
+        names = list(dict.fromkeys(verdict.check_names_of_step(self._step)))
         columns: list[Column] = [
             F.count_if(F.array_contains(f"{verdict.VERDICT}.{outcome}", name)).alias(f"{outcome}:{name}")
             for outcome in OUTCOMES
@@ -202,7 +203,7 @@ class BatchWriter:
             observation = Observation()  # its metrics do not arrive if Delta skips the write
             observed = verdicts if was_present else verdicts.observe(observation, *columns)
             transaction.write(quarantined_rows(observed, self._step.name, transaction.batch), table)
-            counted = None if was_present else _metrics(observation, time.monotonic() + OBSERVATION_LIMIT_S)
+            counted = None if was_present else _wait_for_metrics(observation, time.monotonic() + OBSERVATION_LIMIT_S)
         if counted is None:
             counted = verdicts.agg(*columns).collect()[0].asDict()
 
@@ -220,10 +221,10 @@ def _good_rows(rows: DataFrame) -> DataFrame:
     return rows.where(~verdict.is_bad()).drop(verdict.VERDICT, verdict.BAD_ROW_KEY)
 
 
-def _metrics(observation: Observation, deadline: float) -> dict[str, Any] | None:
+def _wait_for_metrics(observation: Observation, deadline: float) -> dict[str, Any] | None:
     """Return the observed metrics; None if none arrive until the deadline, because the plan did not run."""
     in_jvm: Any = getattr(observation, "_jo", None)
-    if in_jvm is None:  # Spark Connect, where `get` does not wait
+    if in_jvm is None:  # Spark Connect: `get` does not wait
         try:
             return observation.get
         except AssertionError:

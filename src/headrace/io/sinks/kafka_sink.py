@@ -39,7 +39,10 @@ def writer_options(sink: Sink, environment: Environment) -> dict[str, str]:
 
 
 def as_records(rows: DataFrame) -> DataFrame:
-    """Return the rows as Kafka records: unchanged if they have only columns of a record, else one JSON object each."""
+    """Return the rows as Kafka records.
+
+    The rows are unchanged if they have `value` and only columns of a record. Otherwise each row is one JSON object.
+    """
     from pyspark.sql import functions as F
 
     is_record = "value" in rows.columns and KAFKA_COLUMNS.issuperset(rows.columns)
@@ -47,19 +50,24 @@ def as_records(rows: DataFrame) -> DataFrame:
 
 
 def require_record_columns(rows: DataFrame, topic: str) -> None:
-    """Raise ConfigurationError for columns that Kafka's writer would drop."""
+    """Raise ConfigurationError if the columns are ambiguous.
+
+    They are in part those of a Kafka record and in part those of a JSON object, or they include a `topic`, which the
+    sink overrides with the name of its own topic, the parameter `topic`.
+    """
     columns = set(rows.columns)
     others = sorted(columns - KAFKA_COLUMNS)
-    if "value" not in columns:  # `as_records` keeps all columns in the JSON object
+    if "value" not in columns:  # each row is a JSON object with all columns
         return
     if "topic" in columns and not others:
         raise ConfigurationError(
-            f"the sink sends to topic {topic!r}, so column 'topic' would be lost",
+            f"column 'topic' has no effect, because the sink sends all rows to topic {topic!r}",
             fix="drop the column in the transform, or rename 'value' to send each row as one JSON object",
         )
     if others and columns & (KAFKA_COLUMNS - {"value"}):
-        kafka = ", ".join(repr(name) for name in sorted(columns & KAFKA_COLUMNS))
+        record_columns = ", ".join(repr(name) for name in sorted(columns & KAFKA_COLUMNS))
+        other_columns = ", ".join(map(repr, others))
         raise ConfigurationError(
-            f"column {others[0]!r} would be lost: the Kafka record would have only {kafka}",
-            fix="drop it in the transform, or rename 'value' to send each row as one JSON object",
+            f"the rows have columns of a Kafka record ({record_columns}) and other columns ({other_columns})",
+            fix="drop the other columns in the transform, or rename 'value' to send each row as one JSON object",
         )

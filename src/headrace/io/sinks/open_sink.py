@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def open_sink(
     frame: DataFrame, step: Step, environment: Environment, batch_writer: BatchWriter, *, has_verdicts: bool
 ) -> DataStreamWriter:
-    """Return the writer of the step's query. `has_verdicts` is whether its rows are checked."""
+    """Return the writer of the step's query. `has_verdicts`: the step's rows are checked."""
     if not uses_spark_sink(step, environment, has_verdicts=has_verdicts):
         return frame.writeStream.foreachBatch(batch_writer)
     (sink,) = step.writes
@@ -30,19 +30,20 @@ def open_sink(
 
 
 def start(writer: DataStreamWriter, step: Step, environment: Environment, *, spark_sink: bool) -> StreamingQuery:
-    """Start the query. `spark_sink` is whether its writer is Spark's own sink (`uses_spark_sink`).
+    """Start the query. `spark_sink`: the writer is Spark's own sink, not the batch writer (`uses_spark_sink`).
 
-    Delta's own sink gets the name of a table in a catalog here, because only `toTable` accepts it.
+    Delta's own sink gets the name of a table in a catalog here, because only `toTable` accepts such a name.
     """
-    table = table_of(environment, step.writes[0].table) if spark_sink and step.writes[0].table else None
+    table_name = step.writes[0].table if spark_sink else None
+    table = table_of(environment, table_name) if table_name else None
     return writer.start() if table is None or table.by_path else writer.toTable(table.location)
 
 
 def uses_spark_sink(step: Step, environment: Environment, *, has_verdicts: bool) -> bool:
-    """Return whether Spark's own sink writes the step, not the batch writer.
+    """Return whether Spark's own sink writes the step's rows; otherwise the batch writer does.
 
-    Spark's sink suffices for one sink, unchecked rows and no row-wise transform; for a table, also only in mode append.
-    But the batch writer is used if it is faster: it appends faster to a table at a path (see `delta_append`).
+    Spark's sink suffices for one sink, unchecked rows and no row-wise transform; for a table, the mode must be append.
+    Nevertheless the batch writer appends to tables at a path, because it is faster (see `delta_append`).
     """
     first, *others = step.writes
     if others or has_verdicts or step.transforms_batches:

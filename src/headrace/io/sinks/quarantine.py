@@ -38,8 +38,8 @@ def quarantined_rows(verdicts: DataFrame, step: str, batch: int) -> DataFrame:
 
     quarantined = verdicts.where(F.size(f"{VERDICT}.quarantined") > 0)
     # As literals, batch and time would be part of the generated code, which Spark would then compile for each batch.
-    # Therefore they are elements of arrays. The index is not a literal, because Spark would replace the element by its
-    # value.
+    # Therefore they are elements of arrays. The index is not a literal either: otherwise Spark would replace the access
+    # to the array by the literal.
     zero = F.size(f"{VERDICT}.quarantined") * 0
     return quarantined.select(
         F.col(f"{VERDICT}.raw").alias("raw"),

@@ -62,10 +62,12 @@ def create_tables(
     """Create the step's tables that do not exist; with `only_needed`, only those that the first batch cannot create.
 
     The first batch creates most tables, because creating a table beforehand takes half a second (Delta 4.4.0).
+    With `with_quarantine`, also create the quarantine table, even with `only_needed`. `schema` is that of the step's
+    rows.
     """
     for sink in step.writes:
-        # The first batch cannot create clusters. If it overwrites the table, it also creates no change data feed; if it
-        # merges, it does (`delta_merge.upsert`).
+        # A batch cannot create a clustered table. A batch that replaces the rows does not enable the change data feed
+        # of the table that it creates; a batch that is merged does (`delta_merge.upsert`).
         is_needed = sink.cluster_by or (step.rewrites(sink) and sink.mode != "upsert")
         if sink.table and (is_needed or not only_needed):
             table_of(environment, sink.table).create(
@@ -83,7 +85,8 @@ def create_tables(
 def require_target_columns(rows: DataFrame, step: Step, sink: Sink, environment: Environment) -> None:
     """Raise ConfigurationError if the table of an upsert lacks columns of the rows.
 
-    Without schema evolution, Delta silently drops these columns (4.4.0).
+    Without schema evolution, Delta silently drops these columns (Delta 4.4.0). There is nothing to check with
+    schema evolution, if the table does not exist yet, or if batches are not merged.
     """
     spark = rows.sparkSession
     evolves = str(spark.conf.get(SCHEMA_EVOLUTION, None)).lower() == "true"

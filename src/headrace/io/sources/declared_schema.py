@@ -10,12 +10,14 @@ from headrace.graph.resolve import resolve
 from headrace.spark.ddl import parse_ddl
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 
-def declared_schema(spark: SparkSession, read: Read) -> StructType | None:
-    """Return the declared schema, or None if the input declares none. Raise ConfigurationError if it is invalid."""
+def declared_schema(read: Read) -> StructType | None:
+    """Return the declared schema, or None if the input declares none. Raise ConfigurationError for an invalid schema.
+
+    A schema in DDL needs an active Spark session.
+    """
     from pyspark.sql.types import StructType
 
     if read.schema_ is None:

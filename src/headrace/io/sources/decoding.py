@@ -21,7 +21,7 @@ REPLACEMENT = "\ufffd"  # the character that replaces invalid bytes
 
 
 def decode(records: DataFrame, column: str, encoding: str | None = None) -> DataFrame:
-    """Decode a column of records to text. Add the same text as RAW, and MALFORMED, which is true for invalid bytes.
+    """Decode a column of records to text. Add the columns RAW, the same text, and MALFORMED, true for invalid bytes.
 
     Without `encoding`, the records are UTF-8. Invalid bytes stay in the text until `with_valid_text` is called.
     """
@@ -32,7 +32,8 @@ def decode(records: DataFrame, column: str, encoding: str | None = None) -> Data
     if encoding is None:
         valid = F.is_valid_utf8(text)
     else:
-        # decode() fails on invalid bytes, and there is no try_decode. try_to_binary around it returns null (4.2.0).
+        # decode() fails on invalid bytes, and there is no try_decode. With try_to_binary around it, the result is null
+        # (Spark 4.2.0).
         decoded = F.try_to_binary(F.decode(stored.cast("binary"), encoding), F.lit("utf-8")).cast("string")
         valid = decoded.isNotNull() | stored.isNull()
         text = F.coalesce(F.regexp_replace(decoded, rf"\A{BYTE_ORDER_MARK}", ""), text)
@@ -52,7 +53,10 @@ def with_valid_text(records: DataFrame, *columns: str) -> DataFrame:
 
 
 def has_replacement(schema: StructType) -> Column:
-    """Return a column that is true for rows with U+FFFD, by which Spark's own readers replace invalid bytes."""
+    """Return a column that is true for rows with U+FFFD in a text of these columns, also within arrays and structs.
+
+    Spark's own readers replace invalid bytes by U+FFFD.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 # With the default, Spark silently skips files that are a week older than the newest file that it has read (4.2.0).
 ALL_FILES = {"maxFileAge": "36500d"}
+# The formats for which Spark adds the columns of partition folders.
 PARTITIONED_FORMATS = ("json", "csv", "text", "xml", "parquet", "orc", "avro", "binaryFile")
 # The schema that Spark's batch reader has for the format binaryFile.
 BINARY_FILE_SCHEMA = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 # Spark returns the whole file as the text of each malformed XML record (4.2.0), so the raw record is cut off.
 MAX_RAW_CHARACTERS = 65_536
+# Temporary columns: the text of a line of a JSON file, and the values of partition folders (followed by a number).
 LINE_COLUMN, FOLDER_COLUMN_PREFIX = "_headrace_line", "_headrace_folder_"
 GLOB_CHARACTER = r"[{}\[\]*?\\]|%(7B|7D|5B|5D|3F|5C)"  # as it is, or URL-encoded
 
@@ -33,10 +35,11 @@ GLOB_CHARACTER = r"[{}\[\]*?\\]|%(7B|7D|5B|5D|3F|5C)"  # as it is, or URL-encode
 def open_stream(spark: SparkSession, source: FileSource, schema: StructType | None) -> DataFrame:
     """Open the files of a source as rows of this schema, with the columns about the raw records."""
     rows = _open_format(spark, source, schema)
-    return rows if _reads_names_literally(spark, source) else _fail_on_glob_names(rows)
+    return rows if _reads_each_file_once(spark, source) else _fail_on_glob_names(rows)
 
 
 def _open_format(spark: SparkSession, source: FileSource, schema: StructType | None) -> DataFrame:
+    """Open the files with one of READERS, or with Spark's reader for another format or without a schema."""
     from pyspark.sql.types import StructType
 
     reader = spark.readStream.options(**{**ALL_FILES, **source.options}).format(source.format)
@@ -56,18 +59,18 @@ def _open_format(spark: SparkSession, source: FileSource, schema: StructType | N
 
 
 def inferred_schema(spark: SparkSession, source: FileSource) -> StructType:
-    """Return the schema that Spark infers from the files that exist now, without the column of malformed records."""
+    """Return the schema that Spark infers from the files that exist now, without the column CORRUPT."""
     from pyspark.sql.types import StructType
 
     reader = spark.read.options(**source.options)
     if source.format == "json" and encoding_of(source.options) and not option(source.options, "lineSep"):
-        reader = reader.option("lineSep", "\n")  # which Spark requires here
+        reader = reader.option("lineSep", "\n")  # without it, Spark rejects the encoding
     schema = reader.format(source.format).load(source.path).schema
     return StructType([field for field in schema.fields if field.name != CORRUPT])
 
 
 def _load(reader: DataStreamReader, path: str, schema: StructType | None) -> DataFrame:
-    """Load the files, with their paths in the column POSITION."""
+    """Load the files, with their paths in the column POSITION. Without `schema`, the format determines the columns."""
     rows = (reader.schema(schema) if schema is not None else reader).load(path)
     return rows.withColumn(POSITION, rows["_metadata.file_path"])
 
@@ -82,13 +85,13 @@ def _read_json(reader: DataStreamReader, source: FileSource, schema: StructType,
     # The columns of folders get temporary names, which differ from all names of fields.
     folder_columns = {field.name: f"{FOLDER_COLUMN_PREFIX}{number}" for number, field in enumerate(partitions.present)}
     folder_fields = fields_from_later_folders(schema, source.options) if partitions.may_appear else None
-    if folder_fields is not None:
+    if folder_fields is not None:  # folders may appear later: take their values from each file's path
         lines = _load(reader.option("recursiveFileLookup", True), source.path, None)
         records = partitions.with_folder_values(lines, folder_fields, FOLDER_VALUES)
     else:
-        with_folders = StructType([StructField(LINE_COLUMN, StringType()), *partitions.read_as_text(schema)])
+        schema_with_folders = StructType([StructField(LINE_COLUMN, StringType()), *partitions.fields_as_text(schema)])
         new_names = {**folder_columns, LINE_COLUMN: "value"}
-        records = _load(reader, source.path, with_folders).withColumnsRenamed(new_names)
+        records = _load(reader, source.path, schema_with_folders).withColumnsRenamed(new_names)
     records = decode(records, "value", encoding_of(source.options)).where(F.trim("value") != "")
     rows = parse_json(records, schema, source.options, folder_fields=folder_fields, is_whole_file=is_whole_file)
     rows = with_valid_text(rows, RAW)
@@ -104,7 +107,7 @@ def _read_json(reader: DataStreamReader, source: FileSource, schema: StructType,
 def _read_csv_or_xml(
     reader: DataStreamReader, source: FileSource, schema: StructType, partitions: Partitions
 ) -> DataFrame:
-    """Read CSV or XML with Spark's own reader, which has the text of malformed records in the column CORRUPT.
+    """Read CSV or XML with Spark's own reader, which puts the text of malformed records in the column CORRUPT.
 
     CORRUPT is the first column, because Spark appends the columns of folders that appear later (4.2.0). The values of
     existing folders are read as text, because a value that does not fit its declared type would stop the stream.
@@ -146,11 +149,11 @@ def _default_options(source: FileSource) -> dict[str, bool]:
     return {"useLegacyXMLParser": True} if needs_legacy_parser else {}
 
 
-def _reads_names_literally(spark: SparkSession, source: FileSource) -> bool:
-    """Return whether Spark reads a file with glob characters in its name only once; see `_fail_on_glob_names`."""
-    has_own_file_system = spark.conf.get("spark.hadoop.fs.file.impl", "") == java_compiler.LOCAL_FILES
+def _reads_each_file_once(spark: SparkSession, source: FileSource) -> bool:
+    """Return whether Spark repeats no rows if a file has glob characters in its path; see `_fail_on_glob_names`."""
+    has_headrace_file_system = spark.conf.get("spark.hadoop.fs.file.impl", "") == java_compiler.LOCAL_FILES
     recursive = str(source.options.get("recursiveFileLookup", "")).lower() == "true"  # then Spark lists each file once
-    return recursive or (has_own_file_system and bool(local_path(source.path)))
+    return recursive or (has_headrace_file_system and bool(local_path(source.path)))
 
 
 def _fail_on_glob_names(frame: DataFrame) -> DataFrame:
@@ -164,7 +167,7 @@ def _fail_on_glob_names(frame: DataFrame) -> DataFrame:
     message = F.concat(
         F.lit("Spark would repeat rows, because a file's path contains one of the characters {}[]*?\\: "),
         position,
-        F.lit("; set recursiveFileLookup: true in the source's options (a new name is too late for this batch)"),
+        F.lit("; set recursiveFileLookup: true in the source's options (renaming the file does not help this batch)"),
     )
     return frame.where(F.when(position.rlike(GLOB_CHARACTER), F.raise_error(message)).otherwise(True))
 

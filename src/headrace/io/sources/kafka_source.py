@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def open_stream(spark: SparkSession, source: KafkaSource, schema: StructType | None) -> DataFrame:
-    """Open the records of the topics as rows of this schema, with the columns about the raw records."""
+    """Open the records of the topics as rows of this schema, with the columns about the raw records.
+
+    For the formats `bytes` and `text`, and without a schema, the only column of data is `value`.
+    """
     from pyspark.sql import functions as F
 
     topics = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)}

@@ -1,7 +1,7 @@
 """Open the inputs of a step, sources and tables, as DataFrames.
 
-The rows of a source have additional columns about the raw record (`verdict.SOURCE_COLUMNS`). The checks of the rows use
-these columns, and remove them.
+The rows of a source may have additional columns about the raw record (`verdict.SOURCE_COLUMNS`). They are used to check
+the rows, and are then removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headrace.expectations import verdict
 from headrace.io.delta.delta_table import table_of
 from headrace.io.sources.declared_schema import declared_schema
 from headrace.io.sources.file_source import inferred_schema
-from headrace.io.watermarks import without_watermark
+from headrace.io.watermarks import without_watermark_marks
 from headrace.spark.columns import require_columns
 from headrace.spark.spark_errors import configuration_errors
 
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-CHANGE_COLUMNS = {"_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp"}
+# The types of the columns that a change data feed adds.
+CHANGE_COLUMN_TYPES = {"_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp"}
 
 
 def open_input(
     spark: SparkSession, read: Read, environment: Environment, pending: Mapping[str, StructType] | None = None
 ) -> DataFrame:
-    """Return one input as a DataFrame, with its verdicts and its watermark.
+    """Return one input as a DataFrame, with verdicts if its rows are checked, and with the watermark if it has one.
 
     `pending` has the schema of each table that this run will create. An empty input replaces such a table.
     Raise DataError if the source or table cannot be opened, ConfigurationError if the input's configuration is invalid.
@@ -56,16 +57,16 @@ def _open_source(spark: SparkSession, read: Read, environment: Environment) -> D
         if read.infer and isinstance(source, FileSource):
             schema: StructType | None = inferred_schema(spark, source)
         else:
-            schema = declared_schema(spark, read)
+            schema = declared_schema(read)
         open_stream = import_module(source.implementation).open_stream
-        frame = without_watermark(open_stream(spark, source, schema))
+        frame = without_watermark_marks(open_stream(spark, source, schema))
     except HeadraceError:
         raise
     except Exception as error:
         raise DataError(
             f"source {name!r} cannot be opened: {one_line(error)}",
             where=source.location,
-            fix="put the data there, or correct the source in the environment's file",
+            fix="put the data at this location, or correct the source in the environment's file",
         ) from error
     if checks_source_rows(read, environment):
         frame = verdict.check_source_rows(frame, read)
@@ -78,13 +79,15 @@ def _open_table(spark: SparkSession, read: Read, environment: Environment) -> Da
     table = table_of(environment, str(read.table))
     if not table.exists(spark):
         raise DataError(
-            f"table {table.name!r} does not exist yet", where=table.location, fix="run the step that writes it first"
+            f"table {table.name!r} does not exist yet",
+            where=table.location,
+            fix="run the step that writes this table, then this step",
         )
     changes = {"readChangeFeed": "true"} if read.changes else {}
     try:
         if read.static:
-            return without_watermark(table.read(spark, read.options))
-        frame = without_watermark(table.stream(spark, {**read.options, **changes}))
+            return without_watermark_marks(table.read(spark, read.options))
+        frame = without_watermark_marks(table.stream(spark, {**read.options, **changes}))
     except Exception as error:
         fix = "correct the input's options" if read.options else "inspect the table with `headrace show`"
         raise DataError(
@@ -94,7 +97,10 @@ def _open_table(spark: SparkSession, read: Read, environment: Environment) -> Da
 
 
 def _empty_input(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
-    """Return an input without rows, with the schema of the table that this run will create."""
+    """Return an input without rows, with the schema of the table that this run will create.
+
+    If the changes of the table are read, add the columns of a change data feed.
+    """
     if read.static:
         return spark.createDataFrame([], schema)
     from pyspark.sql import functions as F
@@ -102,7 +108,7 @@ def _empty_input(spark: SparkSession, schema: StructType, read: Read) -> DataFra
     rows = spark.readStream.format("rate").load()
     columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
     if read.changes:
-        columns += [F.lit(None).cast(data_type).alias(name) for name, data_type in CHANGE_COLUMNS.items()]
+        columns += [F.lit(None).cast(data_type).alias(name) for name, data_type in CHANGE_COLUMN_TYPES.items()]
     return _with_watermark(rows.select(*columns), read)
 
 
