@@ -1,4 +1,4 @@
-"""What is known of a generation beside Spark's own files: `signature.json` in the generation's directory."""
+"""What Headrace records about a generation beside Spark's own files: `signature.json` in the generation's directory."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class StepRecord:
     step: str = ""
     release: str = ""
     started_at: str = ""
-    tables: dict[str, str] = field(default_factory=dict)  # the ids of the tables that the step writes, by name
+    tables: dict[str, str] = field(default_factory=dict)  # by name, the ids of the tables that the step writes
 
 
 def read_record(files: CheckpointFiles, generation: int) -> StepRecord | None:
-    """Return the record of a generation; None if there is none, or if a newer version of Headrace wrote it."""
+    """Return the record of a generation; None if it is missing, damaged or written by a newer version of Headrace."""
     try:
         values: dict[str, Any] = json.loads(files.read(f"{generation}/{FILE}") or b"")
         if values.pop("format") != FORMAT:
