@@ -170,7 +170,7 @@ def test_class_archive_is_published_only_after_a_completed_run(monkeypatch, fail
     """The archive of a failed run would lack most classes, and later runs would not replace it."""
     published = []
     monkeypatch.setattr(session, "open_session", lambda *arguments, **options: SimpleNamespace(stop=lambda: None))
-    monkeypatch.setattr(session, "_is_running", lambda: False)
+    monkeypatch.setattr(session, "_is_spark_running", lambda: False)
     monkeypatch.setattr(session.jvm, "stop", lambda: 0)
     monkeypatch.setattr(session.cds_archive, "publish", lambda *, complete: published.append(complete))
     with suppress(ConfigurationError), session.bundle_session(load_bundle(REPOSITORY), name="test"):

@@ -1,1 +1,1 @@
-"""Checkpoints: their directories, the lock on them, and requests to stop a run."""
+"""Checkpoints: their directories, files, generations and locks, their relation to tables, requests to stop a run."""

@@ -20,13 +20,13 @@ class CheckpointFiles(Protocol):
     directory: str
 
     def sizes(self, path: str = "") -> dict[str, int]:
-        """Return the entries of a directory with their sizes; those of directories are 0. Empty if it is missing."""
+        """Return the sizes of a directory's entries by name, 0 for subdirectories; empty if it is missing."""
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file, or None if it is missing."""
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file atomically. Missing directories are created."""
+        """Write or replace a file atomically. Missing directories are created."""
 
     def move(self, path: str, target: str) -> None:
         """Rename a directory. The target must not exist; directories above it are created."""
@@ -36,7 +36,10 @@ class CheckpointFiles(Protocol):
 
 
 def open_files(directory: str, spark: SparkSession | None = None) -> CheckpointFiles:
-    """Return access to a directory. A session is needed only for directories that are not on this machine's disk."""
+    """Return access to a directory.
+
+    A directory that is not on this machine's disk needs a session; without one, raise ValueError.
+    """
     path = local_path(directory)
     return DiskFiles(path) if path else HadoopFiles(directory, spark)
 
@@ -114,7 +117,10 @@ class HadoopFiles:
             stream.close()
 
     def write(self, path: str, content: bytes) -> None:
-        """See CheckpointFiles. A store that cannot replace a file atomically, such as HDFS, deletes it first."""
+        """See CheckpointFiles. If the store's rename does not replace files, as in HDFS, delete the old file first.
+
+        Then the write is not atomic: if it is interrupted, the file may be missing.
+        """
         target, temporary = self._path(path), self._path(f"{path}.{uuid.uuid4().hex}")
         stream = self._system.create(temporary, True)
         stream.write(bytearray(content))

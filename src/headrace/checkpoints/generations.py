@@ -1,7 +1,7 @@
 """The checkpoint generations of a step: which one is current, and what a reset did to the step's tables.
 
-A reset writes `generation.json` in the step's directory, as one atomic change: before it the old generation is current,
-after it the new one. The file names the tables that the next start of the step has to truncate.
+A reset writes `generation.json` in the step's directory, which makes the new generation current in one atomic change.
+The file also names the tables that the next start of the step has to truncate.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from headrace.errors import GuardError
 FILE = "generation.json"
 FORMAT = 1
 FIRST_GENERATION = 1
-Origin = Literal["kept", "truncated", "adopted"]
+Origin = Literal["kept", "truncated", "adopted"]  # kept or truncated by a reset, or adopted with `checkpoint adopt`
 
 
 @dataclass(frozen=True)
 class AcceptedTable:
-    """A table that a generation starts with, although its checkpoint has not written it."""
+    """A table that a generation may write to, although the table has rows that this generation did not write."""
 
     id: str
     origin: Origin
-    version: int  # of the table before it was truncated; otherwise when it was accepted
-    is_pending: bool = False  # the next start of the step truncates the table
+    version: int  # of the table at the time of the reset or adoption, so before the table is truncated
+    is_pending: bool = False  # its truncation is pending: the next start of the step truncates it
 
     def pending(self) -> AcceptedTable:
         """Return the table as one that the next start truncates."""
@@ -43,19 +43,20 @@ class Generation:
     """The current generation of a step."""
 
     number: int = FIRST_GENERATION
-    highest: int = FIRST_GENERATION  # ever used; a number is never used twice
+    highest: int = FIRST_GENERATION  # the highest number that the step has ever used; no number is used twice
     previous: int = 0  # the generation that `reset --undo` returns to; 0: none
-    started_at: str = ""  # the time of the reset
-    tables: dict[str, AcceptedTable] = field(default_factory=dict)
-    restored: dict[str, int] = field(default_factory=dict)  # versions of tables that `reset --undo` restored
+    started_at: str = ""  # the time of the last reset; empty if there was none
+    tables: dict[str, AcceptedTable] = field(default_factory=dict)  # by name
+    restored: dict[str, int] = field(default_factory=dict)  # by table: the version that `reset --undo` created
 
     def next(self, tables: dict[str, AcceptedTable]) -> Generation:
-        """Return the generation that a reset starts."""
+        """Return the generation that a reset starts. `tables` are the existing tables of the step, by name."""
         number = self.highest + 1
-        return Generation(number, number, self.number, datetime.now(UTC).isoformat(timespec="seconds"), tables)
+        started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        return Generation(number, highest=number, previous=self.number, started_at=started_at, tables=tables)
 
     def undone(self, restored: dict[str, int]) -> Generation:
-        """Return the previous generation as the current one again."""
+        """Return the previous generation, which `reset --undo` makes current. For `restored`, see the class."""
         return Generation(self.previous, self.highest, started_at=self.started_at, restored=restored)
 
     @property
@@ -69,7 +70,10 @@ class Generation:
 
 
 def read_generation(files: CheckpointFiles) -> Generation:
-    """Return the current generation of the step whose directory this is."""
+    """Return the current generation of the step whose directory `files` gives access to.
+
+    Return the first generation if the step was never reset. Raise GuardError if the file cannot be parsed.
+    """
     content = files.read(FILE)
     if content is None:
         return Generation()
@@ -88,5 +92,5 @@ def read_generation(files: CheckpointFiles) -> Generation:
 
 
 def write_generation(files: CheckpointFiles, generation: Generation) -> None:
-    """Make a generation the current one."""
+    """Write `generation.json`, which makes this generation the current one."""
     files.write(FILE, (json.dumps({"format": FORMAT, **asdict(generation)}, indent=2) + "\n").encode())

@@ -24,12 +24,16 @@ LOCKED: set[Path] = set()
 
 def is_local(directory: str) -> bool:
     """Return whether the directory is on a local disk, where file locks work."""
-    on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ  # elsewhere, as on macOS, /Volumes has local disks
+    # /Volumes is an object store on Databricks, but contains local disks on macOS.
+    on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ
     return bool(local_path(directory)) and not (on_databricks and directory.startswith("/Volumes/"))
 
 
 def require_unlocked(directory: str, step: str) -> None:
-    """Raise GuardError if another process has locked the step's checkpoints. Needs no session."""
+    """Raise GuardError if another process has locked the step's checkpoints. Do nothing for a remote directory.
+
+    Unlike `Lock`, this needs no session.
+    """
     path = Path(local_path(directory)) / "lock"
     if not is_local(directory) or not path.is_file():
         return
@@ -37,11 +41,11 @@ def require_unlocked(directory: str, step: str) -> None:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise locked_error(path, directory, step) from None
+            raise _locked_error(path, directory, step) from None
 
 
-def locked_error(path: Path, directory: str, step: str) -> GuardError:
-    """Return the error for a step whose lock file another process has locked."""
+def _locked_error(path: Path, directory: str, step: str) -> GuardError:
+    """Return the error for a step whose lock file another run has locked. The file contains the owner of the lock."""
     owner = path.read_text().strip() or "another process"
     return GuardError(
         f"step {step!r} is already being run by {owner}",
@@ -53,8 +57,8 @@ def locked_error(path: Path, directory: str, step: str) -> GuardError:
 class Lock:
     """Lock on a step's checkpoints, acquired by the constructor and kept until `release` or the end of the JVM.
 
-    The constructor raises GuardError if another run has the lock, or if the lock file cannot be opened. It does nothing
-    for a remote directory, because there are no locks on files there.
+    The constructor raises GuardError if another run has the lock, or if the lock file cannot be opened or locked. For a
+    remote directory, the constructor and `release` do nothing, because files there cannot be locked.
     """
 
     def __init__(self, spark: SparkSession, directory: str, step: str) -> None:
@@ -63,7 +67,7 @@ class Lock:
         if not is_local(directory):
             return
         if self._path in LOCKED:
-            raise locked_error(self._path, directory, step)
+            raise _locked_error(self._path, directory, step)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         jvm: Any = spark._jvm
         try:
@@ -74,12 +78,12 @@ class Lock:
             raise GuardError(f"step {step!r} cannot be locked: {one_line(error)}", where=directory, fix=fix) from error
         if not has_lock:
             file.close()
-            raise locked_error(self._path, directory, step)
+            raise _locked_error(self._path, directory, step)
         self._file = file
         LOCKED.add(self._path)
-        process = jvm.java.lang.ProcessHandle.current().pid()
+        jvm_pid = jvm.java.lang.ProcessHandle.current().pid()
         self._file.setLength(0)
-        self._file.writeBytes(f"process {process}")
+        self._file.writeBytes(f"process {jvm_pid}")
 
     def release(self) -> None:
         """Release the lock. Do nothing if it was released before."""

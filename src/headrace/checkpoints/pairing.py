@@ -1,7 +1,8 @@
 """Decide whether the tables of a step and its checkpoint belong together.
 
-A pair belongs together if the table has a transaction of the query whose id is in the checkpoint. Everything here is a
-pure function of what was read from both.
+The checkpoint contains the id of the step's query. A table belongs to the checkpoint if the last batch of this query in
+the table was planned in the checkpoint. A table without a batch of this query must be empty, accepted by a reset or an
+adoption, or name the current generation as its writer. The functions are pure: all that they need was read before.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Writer:
     pipeline: str
     step: str
     generation: int
-    table: str  # the id of the table, which a clone does not share
+    table: str  # the id of the table. A clone copies the properties, but has another id
 
     @property
     def name(self) -> str:
@@ -37,7 +38,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class TableState:
-    """What a start has to know of an existing table."""
+    """What must be known of an existing table before a step that writes it may start."""
 
     name: str
     location: str
@@ -45,8 +46,8 @@ class TableState:
     version: int
     is_empty: bool  # it has no rows, and no query has written it
     writers: tuple[Writer, ...] = ()
-    transactions: Mapping[str, int] | None = None  # the last batch of each query; None where this cannot be read
-    restored: int | None = None  # the version of a RESTORE that removed the step's last batch
+    transactions: Mapping[str, int] | None = None  # by query id, the last batch of each query; None if unreadable
+    restored: int | None = None  # the version that a RESTORE created and that lacks the step's last batch; None: none
 
 
 @dataclass(frozen=True)
@@ -60,27 +61,31 @@ class StepState:
     checkpoint: SparkCheckpoint
     record: StepRecord | None
     tables: Mapping[str, TableState | None]  # by name; None: the table does not exist
-    # All checkpoints of the environment: the steps that they belong to, by the id of the query.
+    # By query id, the step of each checkpoint in the environment.
     queries: Mapping[str, Writer] = field(default_factory=dict)
     steps: frozenset[tuple[str, str]] = frozenset()  # pipeline and name of all steps of the bundle
 
     @property
-    def reset(self) -> str:
+    def reset_command(self) -> str:
         """The command that starts the step over."""
         return f"headrace reset {self.writer.pipeline} --step {self.writer.step}"
 
 
 def check_pair(step: StepState) -> list[Problem]:
-    """Return why the step must not be started; an empty list if its checkpoint and its tables belong together."""
+    """Return the problems for which the step must not be started.
+
+    The list is empty if the checkpoint is not damaged and belongs to each of the step's tables.
+    """
     if step.checkpoint.damaged:
         files = ", ".join(step.checkpoint.damaged)
-        fix = f"restore the files from a copy, or start the step over: {step.reset}"
+        fix = f"restore the files from a copy, or start the step over: {step.reset_command}"
         message = f"the checkpoint of {step.writer.name} is damaged: {files}"
         return [Problem(step.checkpoint_directory, message, fix)]
     return [problem for name, table in step.tables.items() for problem in _check_table(step, name, table)]
 
 
 def _check_table(step: StepState, name: str, table: TableState | None) -> Iterator[Problem]:
+    """Yield the problem of a table that does not belong to the step's checkpoint."""
     checkpoint = step.checkpoint
     if table is None:
         if checkpoint.completed:
@@ -88,8 +93,9 @@ def _check_table(step: StepState, name: str, table: TableState | None) -> Iterat
         return
     accepted = step.generation.tables.get(name)
     is_accepted = accepted is not None and accepted.id == table.id
-    if any(writer.table != table.id for writer in table.writers) and not is_accepted:
-        fix = f"write to the original, or let the step continue in the copy: {_adopt(step)}"
+    is_clone = any(writer.table != table.id for writer in table.writers)
+    if is_clone and not is_accepted:
+        fix = f"write to the original, or let the step continue in the copy: {_adopt_command(step)}"
         yield Problem(table.location, f"table {name!r} is a copy of the table that {table.writers[0].name} writes", fix)
         return
     last_batch = (table.transactions or {}).get(checkpoint.query_id) if checkpoint.query_id else None
@@ -99,37 +105,43 @@ def _check_table(step: StepState, name: str, table: TableState | None) -> Iterat
     elif last_batch > checkpoint.last_planned:
         yield _older_checkpoint(step, name, last_batch)
     elif table.restored is not None and table.restored != step.generation.restored.get(name):
-        fix = f"restore the newest version of the table, or start the step over: {step.reset}"
+        fix = f"restore the newest version of the table, or start the step over: {step.reset_command}"
         message = f"table {name!r} was restored to an older version (commit {table.restored}): rows are missing from it"
         yield Problem(table.location, f"{message} that {step.writer.name} will not write again", fix)
 
 
 def _is_written_by(step: StepState, table: TableState) -> bool:
-    """Return whether the table names this generation as its writer, and its checkpoint exists.
+    """Return whether the step's current generation writes the table, which has no transaction of the step's query.
 
-    A query whose batches had no rows may have left no transaction. Without access to the transactions, only the
-    property is known.
+    This is true if the generation has a checkpoint and the table names it as its writer: a query whose batches had no
+    rows may have left no transaction. If the table's transactions cannot be read and the table names no writer, this is
+    true for every generation that has a checkpoint.
     """
     is_named = any(
         writer.is_step(step.writer) and writer.generation == step.generation.number for writer in table.writers
     )
-    exists = bool(step.checkpoint.query_id)
-    return exists and (is_named or (table.transactions is None and not table.writers))
+    has_checkpoint = bool(step.checkpoint.query_id)
+    return has_checkpoint and (is_named or (table.transactions is None and not table.writers))
 
 
 def _missing_table(step: StepState, name: str) -> Problem:
+    """Return the problem of a table that does not exist, although the checkpoint has completed a batch.
+
+    If the last start did not record the table, the step's YAML now names another table than before.
+    """
     batches = f"its checkpoint has completed batch {step.checkpoint.last_completed}"
     recorded = step.record.tables if step.record else {}
     if recorded and name not in recorded:
         old = ", ".join(map(repr, recorded))
         message = f"{step.writer.name} writes table {name!r} now, but {batches}, whose rows are in table {old}"
-        fix = f"rename the table too, or read everything again into the new one: {step.reset}"
+        fix = f"rename the table too, or read everything again into the new one: {step.reset_command}"
         return Problem(step.where, message, fix)
     message = f"table {name!r} is missing, but {batches}: rows of {step.writer.name} would be missing"
-    return Problem(step.where, message, f"put the table back, or read everything again: {step.reset}")
+    return Problem(step.where, message, f"put the table back, or read everything again: {step.reset_command}")
 
 
 def _older_checkpoint(step: StepState, name: str, last_batch: int) -> Problem:
+    """Return the problem of a checkpoint that ends before the table's last batch, or has no batches at all."""
     if step.checkpoint.is_new:
         message = f"the checkpoint of {step.writer.name} has lost its offsets and commits"
         reason = f"table {name!r} has batch {last_batch}, and Delta would skip every batch up to it"
@@ -137,34 +149,35 @@ def _older_checkpoint(step: StepState, name: str, last_batch: int) -> Problem:
         message = f"the checkpoint of {step.writer.name} is an older copy: it ends with batch"
         message += f" {step.checkpoint.last_planned}"
         reason = f"table {name!r} has batch {last_batch}"
-    fix = f"put the newest checkpoint back, or start the step over: {step.reset}"
+    fix = f"put the newest checkpoint back, or start the step over: {step.reset_command}"
     return Problem(step.checkpoint_directory, f"{message}; {reason}", fix)
 
 
 def _other_writer(step: StepState, name: str, table: TableState) -> Problem:
-    """Return the problem of a table that has rows, but none of this step's checkpoint."""
-    start_over = f"{step.reset} --table truncate"
+    """Return the problem of a table that has rows, but none that a query of the step's checkpoint wrote."""
+    start_over = f"{step.reset_command} --table truncate"
     known = [step.queries[query] for query in table.transactions or {} if query in step.queries]
-    old = next((writer for writer in known if not writer.is_step(step.writer)), None)
-    if old is not None and (old.pipeline, old.step) not in step.steps:
-        return _renamed(step, name, old)
-    if old is not None:
-        message = f"table {name!r} has rows that {old.name} wrote"
+    known_other = next((writer for writer in known if not writer.is_step(step.writer)), None)
+    if known_other is not None and (known_other.pipeline, known_other.step) not in step.steps:
+        return _renamed_step(step, name, known_other)
+    if known_other is not None:
+        message = f"table {name!r} has rows that {known_other.name} wrote"
         return Problem(step.where, message, f"write to another table, or start over with it: {start_over}")
     if known or any(writer.is_step(step.writer) for writer in table.writers):
         message = f"the checkpoint of {step.writer.name} is missing, but table {name!r} has rows that it wrote"
-        fix = f"restore {step.checkpoint_directory}, or read everything again: {step.reset}"
+        fix = f"restore {step.checkpoint_directory}, or read everything again: {step.reset_command}"
         return Problem(step.where, message, fix)
     if table.writers:
-        other = table.writers[0]
-        message = f"table {name!r} has rows that {other.name} of bundle {other.bundle!r} wrote"
+        writer = table.writers[0]
+        message = f"table {name!r} has rows that {writer.name} of bundle {writer.bundle!r} wrote"
     else:
         message = f"table {name!r} has rows that no known step wrote"
-    fix = f"write to another table, add to this one: {_adopt(step)}, or replace its rows: {start_over}"
+    fix = f"write to another table, add to this one: {_adopt_command(step)}, or replace its rows: {start_over}"
     return Problem(step.where, message, fix)
 
 
-def _renamed(step: StepState, name: str, old: Writer) -> Problem:
+def _renamed_step(step: StepState, name: str, old: Writer) -> Problem:
+    """Return the problem of a table that was written by a step which is not in the bundle: probably the old name."""
     message = f"table {name!r} has rows that {old.name} wrote, which is no longer in the bundle"
     if old.pipeline != step.writer.pipeline and old.step == step.writer.step:
         paths = f"{old.pipeline} {step.writer.pipeline}"
@@ -174,5 +187,6 @@ def _renamed(step: StepState, name: str, old: Writer) -> Problem:
     return Problem(step.where, message, fix)
 
 
-def _adopt(step: StepState) -> str:
+def _adopt_command(step: StepState) -> str:
+    """Return the command with which the step adopts its tables."""
     return f"headrace checkpoint adopt {step.writer.pipeline}/{step.writer.step}"

@@ -10,7 +10,8 @@ from headrace.errors import ConfigurationError, GuardError
 def rename_checkpoints(files: CheckpointFiles, old: str, new: str) -> None:
     """Move the checkpoints of `old` to `new`: both are pipelines, or both are steps, as pipeline/step.
 
-    `files` is the directory of all checkpoints. Raise an error if there is nothing to move, or something at the target.
+    `files` is the directory of all checkpoints. Raise ConfigurationError if the names are not of the same kind, or if
+    `old` has no checkpoint; raise GuardError if `new` has one, or if a step is running.
     """
     if old.count("/") != new.count("/") or old.count("/") > 1:
         raise ConfigurationError(
@@ -25,16 +26,17 @@ def rename_checkpoints(files: CheckpointFiles, old: str, new: str) -> None:
         )
     moved = {old: new} if "/" in old else {f"{old}/{step}": f"{new}/{step}" for step in _steps(files, old)}
     for target in moved.values():
-        if any(path.isdigit() for path in files.sizes(target)):
+        has_generation = any(entry.isdigit() for entry in files.sizes(target))
+        if has_generation:
             raise GuardError(
                 f"{target} already has a checkpoint",
                 where=f"{files.directory}/{target}",
-                fix="if its step has not written anything that counts, move that directory away, then rename again",
+                fix="if that checkpoint is not needed, move its directory away, then rename again",
             )
     for source in moved:
         require_unlocked(f"{files.directory}/{source}", source)
     for source, target in moved.items():
-        files.delete(target)  # a start that was refused has left a lock file
+        files.delete(target)  # a refused start of the renamed step has left its lock file there
         files.move(source, target)
 
 

@@ -21,7 +21,7 @@ class SparkCheckpoint:
     query_id: str = ""  # empty: no query has been started with this checkpoint
     planned: tuple[int, ...] = ()  # the numbers of the files in `offsets`
     completed: tuple[int, ...] = ()  # the numbers of the files in `commits`
-    settings: Mapping[str, str] = field(default_factory=dict)  # which Spark restores from the last planned batch
+    settings: Mapping[str, str] = field(default_factory=dict)  # those that Spark restores from the last planned batch
     damaged: tuple[str, ...] = ()  # for messages: files that are empty, truncated or missing
 
     @property
@@ -41,11 +41,11 @@ class SparkCheckpoint:
 
 
 def read_checkpoint(files: CheckpointFiles, path: str = "spark") -> SparkCheckpoint:
-    """Return the content of the checkpoint at this path."""
+    """Return the content of the checkpoint in the directory `path` of `files`. It may be missing or damaged."""
     entries = files.sizes(path)
     offsets, commits = files.sizes(f"{path}/offsets"), files.sizes(f"{path}/commits")
     planned, completed = _numbers(offsets), _numbers(commits)
-    query_id, damaged = "", list(_missing(planned, completed))
+    query_id, damaged = "", list(_missing_files(planned, completed))
     damaged += [
         f"{directory}/{number} is empty"
         for directory, sizes in (("offsets", offsets), ("commits", commits))
@@ -60,6 +60,7 @@ def read_checkpoint(files: CheckpointFiles, path: str = "spark") -> SparkCheckpo
         damaged.append("metadata is missing")
     settings: dict[str, str] = {}
     if planned and offsets[str(planned[-1])]:
+        # The lines are a version, metadata as JSON, and the offset of each source, or "-" if it has none yet.
         lines = (files.read(f"{path}/offsets/{planned[-1]}") or b"").splitlines()
         is_complete = len(lines) >= 3 and all(line == b"-" or _is_json(line) for line in lines[1:])
         settings = _json(lines[1]).get("conf", {}) if is_complete else {}
@@ -68,8 +69,12 @@ def read_checkpoint(files: CheckpointFiles, path: str = "spark") -> SparkCheckpo
     return SparkCheckpoint(query_id, planned, completed, settings, tuple(damaged))
 
 
-def _missing(planned: tuple[int, ...], completed: tuple[int, ...]) -> Iterable[str]:
-    """Yield the files that are missing between others, and the offsets that are older than the commits."""
+def _missing_files(planned: tuple[int, ...], completed: tuple[int, ...]) -> Iterable[str]:
+    """Yield a message for each missing file.
+
+    Files are missing if the numbers have gaps, if the last completed batch has no offsets, or if the batch before the
+    last planned one has no commit.
+    """
     for directory, numbers in (("offsets", planned), ("commits", completed)):
         gaps = sorted(set(range(numbers[0], numbers[-1])) - set(numbers)) if numbers else []
         yield from (f"{directory}/{number} is missing" for number in gaps)
@@ -80,10 +85,12 @@ def _missing(planned: tuple[int, ...], completed: tuple[int, ...]) -> Iterable[s
 
 
 def _numbers(entries: Iterable[str]) -> tuple[int, ...]:
+    """Return the batch numbers among the names of entries, in ascending order."""
     return tuple(sorted(int(name) for name in entries if name.isdigit()))
 
 
 def _json(content: bytes | None) -> dict[str, Any]:
+    """Return the content as a JSON object; an empty one if the content is something else."""
     try:
         value = json.loads(content or b"")
     except ValueError:
@@ -92,7 +99,7 @@ def _json(content: bytes | None) -> dict[str, Any]:
 
 
 def _is_json(line: bytes) -> bool:
-    """Return whether a line of offsets is JSON; those of the rate source are numbers."""
+    """Return whether a line of an offsets file is JSON: an object, or for the rate source a number."""
     try:
         json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is known of a generation beside Spark's own files: `signature.json` in the generation's directory."""
+"""What Headrace records about a generation beside Spark's own files: `signature.json` in the generation's directory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class StepRecord:
     step: str = ""
     release: str = ""
     started_at: str = ""
-    tables: dict[str, str] = field(default_factory=dict)  # the ids of the tables that the step writes, by name
-    paths: dict[str, str] = field(default_factory=dict)  # of the file sources that the step streams, by input
+    tables: dict[str, str] = field(default_factory=dict)  # by name, the ids of the tables that the step writes
+    paths: dict[str, str] = field(default_factory=dict)  # by input, the paths of the file sources that the step streams
     signature: dict[str, Any] = field(default_factory=dict)  # what its query computes; empty if unknown
-    changes: list[dict[str, str]] = field(default_factory=list)  # with which it was started: time, release, sentence
+    changes: list[dict[str, str]] = field(default_factory=list)  # accepted at its starts: time, release and sentence of each
 
 
 def read_record(files: CheckpointFiles, generation: int) -> StepRecord | None:
-    """Return the record of a generation; None if there is none, or if a newer version of Headrace wrote it."""
+    """Return the record of a generation; None if it is missing, damaged or written by a newer version of Headrace."""
     try:
         values: dict[str, Any] = json.loads(files.read(f"{generation}/{FILE}") or b"")
         if values.pop("format") != FORMAT:

@@ -1,4 +1,4 @@
-"""Requests to stop a run between two batches: a file in the checkpoint directory, which runs poll.
+"""Requests to stop a run between two batches. A request is a file in the checkpoint directory, which runs poll.
 
 A run obeys every request that is written after the run's start, regardless of clocks. It obeys an older request, such
 as one that was written while the run was starting, only if the request has not expired. When a request expires, the
@@ -48,7 +48,10 @@ def write_request(file: Path, by: str, *, within: float) -> None:
 
 @contextmanager
 def watch_requests(environment: Environment, pipeline: str, stop: Stop) -> Iterator[None]:
-    """Poll for requests in a thread during this block, and set `stop` when there is one."""
+    """Poll for requests in a thread during this block, and set `stop` when there is one that the run has to obey.
+
+    Do nothing if the checkpoints are not on a disk.
+    """
     path = request_file(environment, pipeline)
     if not path:
         yield
@@ -74,7 +77,10 @@ def watch_requests(environment: Environment, pipeline: str, stop: Stop) -> Itera
 
 
 def _is_pending(content: bytes) -> bool:
-    """Return whether the content is a request that has not expired. Requests of older versions count as expired."""
+    """Return whether the content of a request file is a request that has not expired.
+
+    Requests that older versions of Headrace wrote have no time of expiry and count as expired.
+    """
     try:
         return time.time() < float(json.loads(content)["until"])
     except (ValueError, KeyError, TypeError):

@@ -1,9 +1,9 @@
 """Child process that calls a build backend and reports which files of the bundle the backend read.
 
 Called as `python -m headrace.release.build_backend BACKEND WHEEL_DIRECTORY` in the bundle. The last line on stdout is
-the report as JSON: `name` of the wheel, `read` with the paths that were read, and `external_link`, a path that was not
-read because it leads out of the bundle. Only the backend knows which files it packs, but it can pack only files that it
-opens.
+the report as JSON: `name` of the wheel, empty if the build failed; `read` with the paths that were read; and
+`external_link`, a path that was not read because it leads out of the bundle, empty if there is none. Only the backend
+knows which files it packs, but it can pack only files that it opens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from headrace.release.packing import CACHE, is_hidden, leads_out
+from headrace.release.packing import PYTHON_CACHE, is_hidden, leads_out
 
 
 class ReadRecorder:
@@ -25,12 +25,12 @@ class ReadRecorder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.paths: set[str] = set()
-        self.external_link = ""  # the last path that leads out of the bundle
+        self.external_link = ""  # the last path that leads out of the bundle; empty if there was none
 
     def on_event(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Record a file that Python opens for reading. This is an audit hook: see sys.addaudithook.
 
-        Raise PermissionError before a file is opened whose path leads out of the bundle.
+        If the file's path leads out of the bundle, raise PermissionError, which prevents Python from opening the file.
         """
         if event != "open" or not isinstance(arguments[0], str):
             return
@@ -41,7 +41,7 @@ class ReadRecorder:
         if not path.is_relative_to(self.root) or path.is_relative_to(sys.prefix):
             return  # not a file of the bundle; a virtual environment inside it may link to a package cache outside
         name = path.relative_to(self.root).as_posix()
-        if is_hidden(name) or CACHE in path.parts:
+        if is_hidden(name) or PYTHON_CACHE in path.parts:
             return
         if leads_out(self.root, path):
             self.external_link = name

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from headrace.errors import ConfigurationError, Problem
 
 CREDENTIAL_NAME = re.compile(r"\.env.*|.*\.(pem|key)|cred.*|.*secret.*", re.IGNORECASE | re.DOTALL)
-CACHE = "__pycache__"
+PYTHON_CACHE = "__pycache__"
 
 
 def is_hidden(path: str) -> bool:
@@ -20,9 +20,10 @@ def is_hidden(path: str) -> bool:
 
 
 def list_files(root: Path, names: Iterable[str]) -> list[str]:
-    """Return the paths of all files that are not hidden, in the files and directories `names` of the bundle.
+    """Return the paths of the files `names` of the bundle, and of all files in the directories `names`.
 
-    Raise ConfigurationError with a problem for each link that cannot be packed.
+    Skip names that do not exist and, in directories, hidden files and Python's caches. Raise ConfigurationError with a
+    problem for each link that cannot be packed.
     """
     files: list[str] = []
     problems: list[Problem] = []
@@ -32,7 +33,7 @@ def list_files(root: Path, names: Iterable[str]) -> list[str]:
         if problem := _link_problem(root, path):
             problems.append(problem)
         elif path.is_dir():
-            pending += [child for child in path.iterdir() if not is_hidden(child.name) and child.name != CACHE]
+            pending += [child for child in path.iterdir() if not is_hidden(child.name) and child.name != PYTHON_CACHE]
         elif path.exists():
             files.append(path.relative_to(root).as_posix())
     if problems:
@@ -69,6 +70,7 @@ def leads_out(root: Path, path: Path) -> bool:
 
 
 def _is_credential(path: str) -> bool:
+    """Return whether the name of the file, not of its directories, looks like a credential. Python modules do not."""
     name = PurePosixPath(path).name
     return bool(CREDENTIAL_NAME.fullmatch(name)) and not name.lower().endswith(".py")
 
@@ -95,7 +97,7 @@ def _is_outside(root: Path, path: Path) -> bool:
 
 
 def _links(root: Path, path: Path) -> Iterator[Path]:
-    """Yield the links in a path, from the bundle's directory downwards."""
+    """Yield those parts of a path below the bundle's directory that are symbolic links, outermost first."""
     parts = path.relative_to(root).parts
     for length in range(1, len(parts) + 1):
         ancestor = root.joinpath(*parts[:length])

@@ -28,12 +28,12 @@ from headrace.release import packing, wheels, working_tree
 
 COPIED = ("conf", "resources", "databricks.yml")
 VENDORED = "vendor"
-LOCK, REQUIREMENTS, MANIFEST = "runtime.lock", "requirements.txt", "manifest.json"
+LOCK, REQUIREMENTS, MANIFEST = "runtime.lock", "requirements.txt", "manifest.json"  # LOCK is copied as REQUIREMENTS
 PROJECT = "pyproject.toml"
 CURRENT = ".release.json"  # in dist: the id of the last release, and the hash of the tree that it was built from
 ID_LENGTH = 12  # characters
 BUILD_VERSION = 2  # increment it when a build of the same tree packs other files, so that `current` builds again
-Confirm = Callable[[Sequence[str]], bool]  # asks the user whether to pack files that look like credentials
+Confirm = Callable[[Sequence[str]], bool]  # whether to pack these files, which look like credentials; asks the user
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Manifest:
     files: dict[str, str]  # path -> sha256
     headrace: str  # version
     commit: str = ""
-    dirty: bool = False  # built from uncommitted changes
+    dirty: bool = False  # built from uncommitted changes, or outside of git
     signatures: dict[str, Any] = field(default_factory=dict)  # of the steps; reserved, always empty
 
     @property
@@ -81,16 +81,16 @@ def reject_credentials(credentials: Sequence[str]) -> bool:
 
 
 def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = reject_credentials) -> Release:
-    """Build the release of the working tree, or return the existing release with the same content.
+    """Build the release of the working tree. If a release with the same content exists, replace only its manifest.
 
-    Raise ConfigurationError for files that look like a credential, unless `allowed` contains them or `confirm` returns
-    True for them.
+    `allowed` are paths relative to the bundle. Raise ConfigurationError for files that look like a credential, unless
+    `allowed` contains them or `confirm` returns True for them.
     """
     _require_lock(root)
     copied = _copied_files(root)
-    parent = root / "dist" / "releases"
-    parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=parent) as temporary:
+    releases = root / "dist" / "releases"
+    releases.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=releases) as temporary:
         content = Path(temporary) / "content"
         (content / "wheels").mkdir(parents=True)
         wheel = wheels.build_wheel(root, Path(temporary))
@@ -105,8 +105,8 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
         commit, dirty = working_tree.commit(root)
         manifest = Manifest(_release_id(files), files, __version__, commit, dirty)
         (content / MANIFEST).write_text(manifest.to_json())
-        directory = parent / manifest.id
-        if directory.exists():  # replace only the manifest: its commit may have changed
+        directory = releases / manifest.id
+        if directory.exists():  # the commit in the manifest may have changed
             (content / MANIFEST).replace(directory / MANIFEST)
         else:
             content.rename(directory)
@@ -114,12 +114,18 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
 
 
 def current(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = reject_credentials) -> Release:
-    """Return the release of the working tree; build it unless the last release was built from exactly this tree."""
-    stamp, builder = root / "dist" / CURRENT, (__version__, BUILD_VERSION, sys.version_info)
-    tree = working_tree.content_hash(root, packed=(*COPIED, VENDORED), builder=builder)
+    """Return the release of the working tree.
+
+    Build it unless the last release was built from exactly this tree and is intact. Outside of git, always build it.
+    See `build` for `allowed` and `confirm`.
+    """
+    stamp_file, builder = root / "dist" / CURRENT, (__version__, BUILD_VERSION, sys.version_info)
+    tree_hash = working_tree.content_hash(root, packed=(*COPIED, VENDORED), builder=builder)
     with suppress(OSError, ValueError):
-        last = json.loads(stamp.read_text())
-        matches = [release for release in list_releases(root) if tree and last == {"tree": tree, "id": release.id}]
+        last = json.loads(stamp_file.read_text())
+        matches = [
+            release for release in list_releases(root) if tree_hash and last == {"tree": tree_hash, "id": release.id}
+        ]
         is_intact = bool(matches) and not verify(matches[0])
         if is_intact:
             return matches[0]
@@ -128,12 +134,15 @@ def current(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rej
     if problems:
         raise ConfigurationError.of(problems)
     built = build(root, allowed=allowed, confirm=confirm)
-    stamp.write_text(json.dumps({"tree": tree, "id": built.id}))
+    stamp_file.write_text(json.dumps({"tree": tree_hash, "id": built.id}))
     return built
 
 
 def find(root: Path, release_id: str) -> Release:
-    """Return the release whose id begins with `release_id`; raise ConfigurationError unless there is exactly one."""
+    """Return the release whose id is or begins with `release_id`.
+
+    Raise ConfigurationError unless there is exactly one such release.
+    """
     built = list_releases(root)
     matches = [release for release in built if release.id.startswith(release_id)] if release_id else []
     if len(matches) == 1:
@@ -207,9 +216,9 @@ def _require_lock(root: Path) -> None:
 
 
 def _copied_files(root: Path) -> list[str]:
-    """Return the files that a release copies, without wheels.
+    """Return the paths of the files that a release copies, except the wheels in vendor/, and of pyproject.toml.
 
-    Raise ConfigurationError for links that cannot be packed, also among the wheels in vendor/.
+    Raise ConfigurationError if one of these files, or a wheel in vendor/, is a link that cannot be packed.
     """
     packing.list_files(root, (wheel.relative_to(root).as_posix() for wheel in _vendored_wheels(root)))
     return packing.list_files(root, (*COPIED, LOCK, PROJECT))
@@ -221,14 +230,15 @@ def _vendored_wheels(root: Path) -> list[Path]:
 
 def _require_allowed(root: Path, paths: Sequence[str], allowed: Collection[str], confirm: Confirm) -> None:
     """Raise ConfigurationError for paths that look like a credential and are neither allowed nor confirmed."""
-    accepted = {os.path.relpath(root / path, root) for path in allowed}
+    accepted = {os.path.relpath(root / path, root) for path in allowed}  # such as `a/b` for `./a/b`
     credentials = [path for path in packing.find_credentials(root, paths) if path not in accepted]
     if credentials and not confirm(credentials):
         packing.raise_for_credentials(root, credentials)
 
 
 def _copy(source: Path, target: Path) -> None:
+    """Copy a file, or a directory without hidden files and Python's caches. Do nothing if the source does not exist."""
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", packing.CACHE))
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", packing.PYTHON_CACHE))
     elif source.is_file():
         shutil.copyfile(source, target)

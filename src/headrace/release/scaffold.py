@@ -29,7 +29,11 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 def create_bundle(name: str, directory: Path) -> None:
-    """Create a bundle in a directory that does not exist or contains only .git. After an error, no file remains."""
+    """Create a bundle in a directory that does not exist or contains at most .git.
+
+    Raise ConfigurationError for an invalid name or a directory with other files, SetupError if the bundle cannot be
+    written. Errors leave no incomplete bundle behind.
+    """
     require_valid_name(name)
     try:
         _require_empty(directory)
@@ -54,7 +58,7 @@ def require_valid_name(name: str) -> None:
 
 
 def _corrected(name: str) -> str:
-    """Return a similar name that is valid and free."""
+    """Return a valid name that is similar to an invalid or used one."""
     snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     parts = re.findall(r"[a-z0-9]+", snake_case)
     similar = "_".join(parts).removeprefix("headrace").lstrip("0123456789_")
@@ -64,7 +68,7 @@ def _corrected(name: str) -> str:
 
 
 def _owner(name: str) -> str:
-    """Return who already uses the name, such as "Python", or an empty string if the name is free."""
+    """Return what already uses the name, such as "Python", or an empty string if the name is free."""
     if name in sys.stdlib_module_names or keyword.iskeyword(name):
         return "Python"
     if not isinstance(yaml.safe_load(name), str):  # `on`, `yes` and `null` have other types
@@ -75,13 +79,13 @@ def _owner(name: str) -> str:
         return "Headrace"
     lock = (TEMPLATES / f"requirements.lock{SUFFIX}").read_text(encoding="utf-8")
     required = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
-    candidates = (name, *packages_distributions().get(name, ()))  # distributions that are called so or have the package
-    normalized = (re.sub(r"[-_.]+", "-", candidate).lower() for candidate in candidates)
+    distributions = (name, *packages_distributions().get(name, ()))  # that have this name, or a package of this name
+    normalized = (re.sub(r"[-_.]+", "-", each).lower() for each in distributions)
     return next((f"{owner}, which the bundle needs" for owner in normalized if owner in required), "")
 
 
 def _require_empty(directory: Path) -> None:
-    """Raise ConfigurationError unless a bundle can be created in this directory."""
+    """Raise ConfigurationError unless the directory contains at most .git, or does not exist but its parent does."""
     if not directory.parent.is_dir():
         raise ConfigurationError(
             "the parent directory does not exist",
@@ -115,7 +119,10 @@ def _create(name: str, directory: Path) -> None:
 
 
 def _own_wheel(into: Path) -> Path:
-    """Build Headrace's own wheel if Headrace is imported from a checkout; otherwise pack its installed files."""
+    """Create Headrace's own wheel in the directory `into`, and return its path.
+
+    Build the wheel if Headrace is imported from a checkout; otherwise pack its installed files.
+    """
     checkout = Path(__file__).resolve().parents[3]
     if not (checkout / "pyproject.toml").is_file():
         return wheels.pack_installed(distribution("headrace"), into)
@@ -129,6 +136,7 @@ def _write(bundle: Path, name: str, wheel: Path) -> None:
     values = {"@NAME@": name, "@VERSION@": wheel.name.split("-")[1], "@SHA256@": digest, "@DOT@": "."}
 
     def fill_in(text: str) -> str:
+        """Replace the placeholders."""
         return re.sub("|".join(values), lambda match: values[match[0]], text)
 
     for template in sorted(TEMPLATES.rglob(f"*{SUFFIX}")):

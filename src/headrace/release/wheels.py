@@ -21,6 +21,7 @@ from typing import Any
 from headrace.errors import ConfigurationError, SetupError
 from headrace.release import packing
 
+SOURCE_DATE_EPOCH = "1580601600"  # 2020-02-02, the time that build backends give to the files in the wheel
 INSTALLER_FILES = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")  # not part of a wheel
 
 
@@ -33,7 +34,11 @@ class BuiltWheel:
 
 
 def build_wheel(root: Path, into: Path) -> BuiltWheel:
-    """Build the wheel of the bundle in the directory `into`, with the build backend that its pyproject.toml names."""
+    """Build the wheel of the bundle `root` with the build backend that its pyproject.toml names.
+
+    Write the wheel to the directory `into`. Raise SetupError if the build fails, ConfigurationError if there is no
+    pyproject.toml or if the build reads a link out of the bundle.
+    """
     project = root / "pyproject.toml"
     if not project.is_file():
         raise ConfigurationError(
@@ -44,7 +49,7 @@ def build_wheel(root: Path, into: Path) -> BuiltWheel:
     build = subprocess.run(
         [sys.executable, "-m", "headrace.release.build_backend", backend, str(into)],
         cwd=root,
-        env={**os.environ, "SOURCE_DATE_EPOCH": "1580601600", "DIST_EXTRA_CONFIG": str(_setuptools_config(into))},
+        env={**os.environ, "SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "DIST_EXTRA_CONFIG": str(_setuptools_config(into))},
         capture_output=True,
         text=True,
         check=False,
@@ -115,7 +120,7 @@ def pack_installed(distribution: Distribution, into: Path) -> Path:
 
 
 def _setuptools_config(into: Path) -> Path:
-    """Write a configuration that moves setuptools' build directory out of the bundle, and return its path.
+    """Write a configuration that moves setuptools' build directory out of the bundle. Return the configuration's path.
 
     Setuptools packs everything in its build directory, including files that the bundle no longer has.
     """
@@ -125,7 +130,7 @@ def _setuptools_config(into: Path) -> Path:
 
 
 def _parse_report(output: str) -> dict[str, Any]:
-    """Return the report of build_backend, the last line of its output; an empty report if it was killed before that."""
+    """Return the report of build_backend, the last line of its output; an empty report if the last line is none."""
     last_line = output.strip().rpartition("\n")[2]
     report: dict[str, Any] = {"name": "", "read": [], "external_link": ""}
     if last_line.startswith('{"name": '):
@@ -136,23 +141,24 @@ def _parse_report(output: str) -> dict[str, Any]:
 def _sources(wheel: Path, read: list[str]) -> tuple[str, ...]:
     """Return the files of the bundle that a wheel may contain. `read` has the paths that the backend read.
 
-    These are the source of each packed file, and all files that were read but do not have the name of a packed file,
-    because the backend may have renamed them. A generated file has no source: it is listed with its path in the wheel.
+    Return the source of each packed file, and each file that was read if no packed file has its name: the backend may
+    have packed this file under another name. A generated file has no source, so its path in the wheel is returned.
     """
     packed = [path for path, _ in _files(wheel) if not packing.is_hidden(path)]
     names = {Path(path).name for path in packed}
-    renamed = (path for path in read if Path(path).name not in names)
-    return tuple(sorted({*(_source(path, read) for path in packed), *renamed}))
+    maybe_renamed = (path for path in read if Path(path).name not in names)
+    return tuple(sorted({*(_source(path, read) for path in packed), *maybe_renamed}))
 
 
 def _source(packed: str, read: list[str]) -> str:
     """Return the path that a packed file was read from, or the packed path itself if no file of its name was read.
 
-    Setuptools also reads its own copies. The source is the path with the most directories in common, counted from the
-    end; among equals, the shortest path.
+    Several files of this name may have been read; for example, setuptools also reads its own copies. Return the path
+    that has the most directories at its end in common with the packed path; among equals, the shortest path.
     """
 
     def similarity(path: str) -> tuple[int, int]:
+        """Return how many parts at the end of both paths are equal, and a number that is greater for shorter paths."""
         pairs = zip(reversed(Path(path).parts), reversed(Path(packed).parts), strict=False)
         return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs))), -len(path)
 
@@ -169,7 +175,7 @@ def _files(wheel: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _record(files: Mapping[str, bytes], record_path: str) -> bytes:
-    """Return the content of RECORD. It lists all files with their hashes, and itself without one."""
+    """Return the content of RECORD. It lists all files with their hashes and sizes, but RECORD itself without them."""
     rows = []
     for path, content in sorted(files.items()):
         digest = urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

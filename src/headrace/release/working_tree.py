@@ -22,8 +22,8 @@ def content_hash(root: Path, *, packed: Iterable[str], builder: tuple[object, ..
     """Return a hash of everything that a release is built from: the files, the commit and `builder`.
 
     `builder` has the versions of the programs that build the release. `packed` has the files and directories that a
-    release packs even if git ignores them. Return an empty string outside of git, because only git's list shows which
-    other files belong to the tree.
+    release packs even if git ignores them. Return an empty string outside of git, because only git can list the other
+    files that belong to the tree.
     """
     paths = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ".")
     if not paths:

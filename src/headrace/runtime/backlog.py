@@ -24,8 +24,9 @@ LARGE_RECORDS = 400_000
 def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
     """Return whether the steps have so much to read that the optimising compiler pays off.
 
-    Files, tables and checkpoints that are not on this machine's disk count as large, and so does Kafka without an
-    earlier run. Tables in a catalog and other sources are not counted, nor are tables that the steps themselves write.
+    Return True if a file source, a table at a path or the checkpoints are not on this machine's disk, or if a step
+    reads Kafka and has no recorded batches. Static inputs, tables in a catalog, other kinds of sources and tables that
+    the steps themselves write are not counted.
     """
     environment = bundle.environment
     written = {table for step in steps for table in step.tables_written}
@@ -49,7 +50,11 @@ def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
 
 
 def _unread_file_bytes(paths: Iterable[str], checkpoint: Path) -> int:
-    """Return an estimate of the unread bytes: the size of all files times the share of unread files."""
+    """Return an estimate of the unread bytes: the size of all files times the share of unread files.
+
+    If the size of all files is at most LARGE_BYTES, return this size without reading the log of files read. Return 0
+    if the log cannot be read or is too long.
+    """
     sizes = [_size(Path(file)) for path in paths for file in _files(path)]
     if sum(sizes) <= LARGE_BYTES:
         return sum(sizes)
@@ -63,14 +68,17 @@ def _unread_file_bytes(paths: Iterable[str], checkpoint: Path) -> int:
 
 
 def _unread_table_bytes(tables: Iterable[Path], checkpoint: Path) -> int:
-    """Return the size of the data files that are newer than the step's last batch."""
+    """Return the size of the data files that are newer than the step's last batch; of all files without a batch."""
     last_batch_ns = max((file.stat().st_mtime_ns for file in checkpoint.glob("commits/[0-9]*")), default=0)
     files = [file for table in tables for file in table.rglob("*.parquet") if "_delta_log" not in file.parts]
     return sum(_size(file) for file in files if file.stat().st_mtime_ns > last_batch_ns)
 
 
 def _expected_records(directory: Path, pipeline: str, step: str) -> float:
-    """Return how many records the step read in its last run, plus its lag at the end; infinite without events."""
+    """Return how many records the step read in its last recorded run, plus its lag after that.
+
+    Return infinity if no batch of the step is recorded.
+    """
     runs: dict[str, list[Event]] = {}
     for event in read_events(directory, pipeline):
         if event.step == step and event.what == "batch":
@@ -91,6 +99,7 @@ def _files(path: str) -> list[str]:
 
 
 def _size(file: Path) -> int:
+    """Return the size of a file; 0 if the file does not exist."""
     try:
         return file.stat().st_size
     except OSError:  # the file is a broken link, or was just deleted

@@ -21,16 +21,16 @@ GROUPING_OPERATORS = ("stateStoreSave", "sessionWindowStateStoreSave")  # these 
 
 @dataclass
 class RecordedStep:
-    """A step whose batches are recorded, with everything that its batch reports do not contain."""
+    """A step whose batches are recorded, with what their events need in addition to Spark's reports."""
 
     name: str
     checkpoint: str  # Spark's checkpoint directory
-    watermarked: tuple[str, ...]  # the inputs with a watermark
+    watermarked: tuple[str, ...]  # the names of the inputs with a watermark
     logs: dict[str, CommitLog] = field(default_factory=dict)  # by table name; only tables on this machine's disk
 
     @classmethod
     def of(cls, step: Step, environment: Environment, checkpoint: str) -> RecordedStep:
-        """Return the entry for a step that is about to start."""
+        """Return the RecordedStep for a step that is about to start. `checkpoint` is Spark's checkpoint directory."""
         tables = [table_of(environment, name) for name in step.tables_written]
         tables += filter(None, [quarantine_table(step, environment)])
         paths = {table.name: local_path(table.location) for table in tables if table.by_path}
@@ -40,14 +40,18 @@ class RecordedStep:
 
 
 def batch_fields(report: dict[str, Any], step: RecordedStep, counts: BatchCounts) -> dict[str, Any]:
-    """Return those fields of a batch's event that differ from batch to batch."""
+    """Return the fields of a batch's event, except those that all events of a run share.
+
+    `report` is Spark's report of the batch, `counts` is from the batch writer.
+    """
     operators = report["stateOperators"]
-    # If the plan of a batch ran twice, Spark has counted rows twice (4.2.0). A query with state reads its input only
-    # once, because the second run starts from the shuffle files: only the counts of its state operators are doubled.
+    # If the batch writer ran the plan of a batch twice, Spark has counted rows twice (4.2.0). A query with state reads
+    # its input only once, because the second time it starts from the shuffle files: then only the counts of the state
+    # operators are doubled.
     input_passes = 1 if operators else counts.plan_runs
 
     def state_total(metric: Callable[[dict[str, Any]], int]) -> int:
-        """Return the sum of a metric over all state operators, as if the plan had run once."""
+        """Return the sum of a metric over all state operators, corrected for a plan that ran several times."""
         return sum(metric(operator) for operator in operators) // counts.plan_runs
 
     with_late_rows = [operator for operator in operators if operator["numRowsDroppedByWatermark"]]
@@ -84,7 +88,7 @@ def batch_fields(report: dict[str, Any], step: RecordedStep, counts: BatchCounts
 
 
 def _source(source: Mapping[str, Any], lag: Lag | None, input_passes: int) -> dict[str, Any]:
-    """Return what an event contains about one source."""
+    """Return what an event contains about one source. Omit the lag if it is unknown."""
     fields = {
         "name": source.get("description", ""),
         "rows": source.get("numInputRows", 0) // input_passes,
@@ -95,7 +99,7 @@ def _source(source: Mapping[str, Any], lag: Lag | None, input_passes: int) -> di
 
 
 def _event_times(report: Mapping[str, Any], step: RecordedStep) -> dict[str, dict[str, str]]:
-    """Return the oldest and newest event time of each input with a watermark. Omit times that are unknown.
+    """Return the oldest and newest event time of each input with a watermark. Omit unknown times.
 
     For a query with one watermark, the times are Spark's own `eventTime`. Spark takes a missing event time for 1970
     (4.2.0). Bad rows have no event time, so the oldest time is unknown if the batch has a bad row.
@@ -117,6 +121,9 @@ def _event_times(report: Mapping[str, Any], step: RecordedStep) -> dict[str, dic
 
 
 def _tables_written(report: Mapping[str, Any], step: RecordedStep) -> dict[str, dict[str, int]]:
-    """Return the commit of this batch to each table, by table name."""
+    """Return the commit of this batch to each table, by table name.
+
+    Omit tables that the batch has not written, and tables that are not on this machine's disk.
+    """
     commits = {name: log.find(report.get("id", ""), report["batchId"]) for name, log in step.logs.items()}
     return {name: asdict(commit) for name, commit in commits.items() if commit is not None}

@@ -20,41 +20,41 @@ RUN_ENDED = ("run ended", "run stopped", "run failed")
 
 @dataclass(frozen=True)
 class Event:
-    """One batch of one step, or the start, end, failure or warning of a run or a step (`what`)."""
+    """One batch of one step, or the start, end, failure or warning of a run or a step."""
 
-    what: str
-    at: str
+    what: str  # "batch", or for example "run started", "step failed"
+    at: str  # time, in ISO format
     pipeline: str
     run: str
-    process: int  # its id
-    step: str = ""
+    process: int  # the id of the run's process
+    step: str = ""  # empty for an event of the whole run
     message: str = ""
     version: int = VERSION
     release: str = ""  # empty for a run from the working tree
     query: str = ""  # Spark's id of the query, which is the same in all runs with the same checkpoint
     query_run: str = ""  # Spark's id of this run of the query
-    batch: int = -1
+    batch: int = -1  # -1: the event is not that of a batch
     milliseconds: int = 0
     phases: dict[str, int] = field(default_factory=dict)  # milliseconds by Spark's name of the phase
     rows: int = 0  # rows read
     rows_per_second: float = 0.0
-    sources: tuple[dict[str, Any], ...] = ()  # name, rows, start and end offset, lag and its unit of each source
-    lag: dict[str, int] = field(default_factory=dict)  # by unit: files, records, commits; empty if unknown
+    sources: tuple[dict[str, Any], ...] = ()  # of each source: name, rows, start and end offset, lag and its unit
+    lag: dict[str, int] = field(default_factory=dict)  # by unit (files, records, commits), the sum of the known lags
     watermark: str | None = None
     event_time: dict[str, dict[str, str]] = field(default_factory=dict)  # by input: its oldest and newest event time
     late: int = 0
     late_unit: str = ""  # "rows", or "groups" after an aggregation; empty if `late` is 0
     duplicates: int = 0
     quarantined: dict[str, int] = field(default_factory=dict)  # number of rows by the rule that they failed
-    dropped: dict[str, int] = field(default_factory=dict)  # likewise
-    warned: dict[str, int] = field(default_factory=dict)  # likewise
+    dropped: dict[str, int] = field(default_factory=dict)  # number of rows, likewise
+    warned: dict[str, int] = field(default_factory=dict)  # number of rows, likewise
     state_rows: int = 0
     state_rows_removed: int = 0
     state_bytes: int = 0
-    tables: dict[str, dict[str, int]] = field(default_factory=dict)  # version, rows, files, bytes of each table written
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)  # by table written: version, rows, files, bytes
 
 
-FIELDS = {each.name for each in fields(Event)}  # other keys are ignored: later versions may add some
+FIELDS = {each.name for each in fields(Event)}  # other keys of a record are ignored: a later version wrote them
 
 
 def events_file(directory: Path, pipeline: str) -> Path:
@@ -99,7 +99,7 @@ def format_batch(event: Event) -> str:
 
 
 def late_label(unit: str) -> str:
-    """Return what is counted as late, like "late rows"; "late" if the unit is unknown."""
+    """Return the label of a count of late rows or groups, like "late rows"; "late" if the unit is unknown."""
     return f"late {unit}".rstrip()
 
 
@@ -123,7 +123,7 @@ def _event(record: dict[str, Any]) -> Event:
         behind = record.pop("behind", None)
         record |= {"version": 1, "quarantined": record.pop("refused", {})}
         record["lag"] = {} if behind is None else {"": behind}
-        if record["what"] == "events set aside":
+        if record["what"] == "events set aside":  # the name of LOG_ROTATED in version 1
             record["what"] = LOG_ROTATED
     record["sources"] = tuple(record.get("sources", ()))  # JSON has no tuples
     return Event(**{key: value for key, value in record.items() if key in FIELDS})

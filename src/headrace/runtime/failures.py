@@ -18,6 +18,7 @@ PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception)): (.+)$")
 PYTHON_WORKER = "An exception was thrown from the Python worker"
 PYSPARK_CLASS = re.compile(r"^\w+: (?=\[[A-Z][\w.]+\] )")  # "AnalysisException: " before "[TABLE_NOT_FOUND] …"
 OWN_ERROR = re.compile(r"^\w+Error: Error: ")  # before the message of a HeadraceError that was raised in a batch
+# The fix in the text of such an error.
 OWN_FIX = re.compile(r"^(?:[\w.]+\.)?\w+Error: Error: .*\n(?:  at   .*\n)?  fix: (.+)$", re.MULTILINE)
 MAX_OFFSETS_LENGTH = 200
 
@@ -35,14 +36,19 @@ def step_error(step: Step, error: Any, log: Path | None = None) -> StepError:
 
 
 def root_cause(text: str) -> str:
-    """Return the message of the deepest cause that has one, as one line."""
+    """Return the message of an error's root cause as one line; `text` has the messages of the error and its causes.
+
+    This is the message after the last "Caused by". If there is none, or if the causes only report that a Python worker
+    failed, return the last Python error; without one, the first line that may name a cause.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     java = [match[1] for line in lines if (match := CAUSED_BY.match(line)) and "Traceback" not in line]
     python = [f"{match[1]}: {match[2]}" for line in lines if (match := PYTHON_ERROR.match(line))]
     plain = [line for line in lines if not NO_CAUSE.match(line) and not line.startswith(("at ", "File ", "==="))]
     if any(PYTHON_WORKER in line for line in lines):  # Java's causes only report that the Python worker failed
         java = []
-    cause = next(iter([*java[-1:], *python[-1:], *plain, *lines]), "no reason given")
+    by_preference = [*java[-1:], *python[-1:], *plain, *lines]
+    cause = next(iter(by_preference), "no reason given")
     return without_error_codes(PYSPARK_CLASS.sub("", OWN_ERROR.sub("", cause)))
 
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from headrace.config.models import local_path
 
-MAX_LOG_BYTES = 16 << 20  # a source's log of files read is not counted if it is longer: about 120,000 files
+# A source's log of files read is not counted if it is longer. This is the size for about 120,000 files.
+MAX_LOG_BYTES = 16 << 20
 
 
 class Lag(NamedTuple):
@@ -39,7 +40,10 @@ def total_lag(lags: Sequence[Lag | None]) -> dict[str, int]:
 
 
 def directory_fingerprint(path: str) -> int | None:
-    """Return a number that changes when files are added or removed; None if the path is no readable local directory."""
+    """Return a number that changes when files are added to a directory or removed from it.
+
+    Return None if the path is a glob pattern, or not a readable directory on this machine's disk.
+    """
     directory = local_path(path)
     if not directory or _is_pattern(path):
         return None
@@ -55,7 +59,7 @@ def has_long_file_log(checkpoint: str) -> bool:
 
 
 def list_files(directory: Path) -> Iterator[str]:
-    """Yield the paths of the files that Spark lists.
+    """Yield the paths of the files that Spark lists in a directory and its subdirectories.
 
     Symbolic links are followed, except broken links and links to a parent directory.
     """
@@ -72,8 +76,9 @@ def list_files(directory: Path) -> Iterator[str]:
 def count_files_read(log: Path) -> int:
     """Return how many files a source has read, according to its log in the checkpoint.
 
-    Spark writes a file per batch, with a line for each file that the batch has read. The file of every tenth batch,
-    `N.compact`, also has the lines of all earlier batches. Raise ValueError if these files are too long to read.
+    Spark writes a log file per batch: a line with a version, then a line for each file that the batch has read. The log
+    file of every tenth batch, `N.compact`, also has the lines of all earlier batches. Raise ValueError if the last such
+    log file and those after it are longer than MAX_LOG_BYTES.
     """
     batches = {int(file.name.partition(".")[0]): file for file in log.iterdir() if file.name[0].isdigit()}
     compacted = max((number for number, file in batches.items() if file.suffix == ".compact"), default=-1)
@@ -84,6 +89,7 @@ def count_files_read(log: Path) -> int:
 
 
 def _source_lag(source: Mapping[str, Any], log: Path) -> Lag | None:
+    """Return the lag of one source of a batch report; None if unknown. `log` is a file source's log of files read."""
     kind, _, path = source["description"].rstrip("]").partition("[")
     directory = Path(local_path(path))
     try:
@@ -102,7 +108,10 @@ def _source_lag(source: Mapping[str, Any], log: Path) -> Lag | None:
 
 
 def _records_between(start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]) -> int:
-    """Return the number of records between two offsets of Kafka, which map topics to partitions to positions."""
+    """Return the number of records between two offsets of Kafka, which map topics to partitions to positions.
+
+    The start of a partition that is only in `end` counts as 0.
+    """
     return sum(
         position - start.get(topic, {}).get(partition, 0)
         for topic, positions in end.items()
@@ -111,7 +120,10 @@ def _records_between(start: Mapping[str, Mapping[str, int]], end: Mapping[str, M
 
 
 def _commits_after(version: int, table: Path) -> int:
-    """Return how many consecutive commits after this version are in the table's log."""
+    """Return how many consecutive commits after this version are in the table's log.
+
+    Raise FileNotFoundError if the table does not exist.
+    """
     if not table.is_dir():
         raise FileNotFoundError(table)
     log = table / "_delta_log"
@@ -132,10 +144,16 @@ def _is_pattern(path: str) -> bool:
 
 
 def _is_followed(link: Path) -> bool:
-    """Return whether the file system of the local engine, `LocalFiles.java`, follows the link."""
+    """Return whether the file system of the local engine, `LocalFiles.java`, follows the link.
+
+    It does not follow broken links and links to a parent directory.
+    """
     return link.exists() and not link.parent.resolve().is_relative_to(link.resolve())
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether Spark ignores the file. It reads a partition folder whose column begins with "_" (4.2.0)."""
+    """Return whether Spark ignores a file or folder of this name.
+
+    Spark does not ignore a partition folder whose column begins with "_" (4.2.0).
+    """
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

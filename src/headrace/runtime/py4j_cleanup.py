@@ -1,9 +1,10 @@
-"""Remove connections and listeners of ended queries, because the follow loop starts 100,000 queries a day.
+"""Remove connections and listener buses of ended queries, because the follow loop starts 100,000 queries a day.
 
 For each ended query, py4j keeps the connection over which the query's thread called Python, and the Python thread that
-serves this connection (py4j 0.10.9.9). Spark keeps a listener that a query with state has registered, and calls it with
-every event (Spark 4.2.0). Without the cleanup, a batch took twice as long after twenty minutes: RocksDB forks a process
-to delete a directory, and this process first closes every open file descriptor.
+serves this connection (py4j 0.10.9.9). For each query with state, Spark keeps a listener, the listener bus of the
+query's session, and calls this bus with every event (Spark 4.2.0). Without the cleanup, a batch took twice as long
+after twenty minutes: RocksDB forks a process to delete a directory, and this process first closes every open file
+descriptor.
 """
 
 from __future__ import annotations
@@ -36,6 +37,6 @@ class Py4jCleanup:
                 self._context._jsc.sc().listenerBus().removeListener(bus)
 
     def _listener_buses(self) -> list[Any]:
-        """Return the listener buses that sessions have added to Spark's own. Each query has a session of its own."""
+        """Return the listener buses that sessions have added to Spark's own bus. Each query has its own session."""
         listeners = self._context._jsc.sc().listenerBus().listeners()
         return [listener for listener in listeners if listener.getClass().getSimpleName() == LISTENER_BUS_CLASS]

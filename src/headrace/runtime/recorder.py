@@ -16,8 +16,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace import liveness
 from headrace.io.sinks.batch_writer import BatchCounts
-from headrace.liveness import acquire, release
 from headrace.runtime.batch_report import RecordedStep, batch_fields
 from headrace.runtime.events import LOG_ROTATED, RUN_ENDED, Event, alive_file
 
@@ -36,11 +36,11 @@ class Recorder:
         self._run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
         self._steps: dict[str, RecordedStep] = {}  # by query name
         self._counts: dict[tuple[str, int], BatchCounts] = {}  # by step and batch
-        self._ended: dict[str, threading.Event] = {}  # by the run id of a query, as are `_rows` and `_idle`
-        self._rows: Counter[str] = Counter()
-        self._idle: set[str] = set()
+        self._ended: dict[str, threading.Event] = {}  # by run id of a query: set when Spark has reported its end
+        self._rows: Counter[str] = Counter()  # by run id: rows read
+        self._idle: set[str] = set()  # run ids of the queries whose last batch read nothing
         self._state_rows: Counter[str] = Counter()  # by step
-        self._repeated_after_rotation: dict[str, list[Event]] = {}  # by step; those of the run under ""
+        self._repeated_after_rotation: dict[str, list[Event]] = {}  # by step; the events of the run have the key ""
         self._write_lock = threading.Lock()
         file.parent.mkdir(parents=True, exist_ok=True)
         # A process that was killed may have left an unfinished line.
@@ -72,18 +72,18 @@ class Recorder:
         return add_counts
 
     def record(self, what: str, step: str = "", message: str = "") -> None:
-        """Record the start, end, failure or warning of the run or a step."""
+        """Record the start, end, failure or warning of a step, or of the run if `step` is empty."""
         event = self._event(what, step=step, message=message)
         alive = alive_file(self._file.parents[1], self._pipeline, self._run)
         if what == "run started":
-            acquire(alive)
+            liveness.acquire(alive)
         self._emit(event)
         if what in RUN_ENDED:
-            release(alive)
+            liveness.release(alive)
         self._repeated_after_rotation.setdefault(step, []).append(event)
 
     def record_batch(self, report: dict[str, Any]) -> None:
-        """Record one batch report of Spark."""
+        """Record one batch report of Spark. Ignore reports of queries that were not added."""
         step = self._steps.get(report["name"])
         if step is None:
             return
@@ -104,7 +104,10 @@ class Recorder:
         self._ended.setdefault(run_id, threading.Event()).set()
 
     def wait_for_end(self, run_id: str) -> int:
-        """Wait until all reports of an ended query are recorded, and forget the query. Return how many rows it read."""
+        """Wait until all reports of an ended query are recorded, and forget the query. Return how many rows it read.
+
+        Wait at most END_LIMIT_S; then the reports that are missing do not count.
+        """
         self._ended.setdefault(run_id, threading.Event()).wait(timeout=END_LIMIT_S)
         # The follow loop starts a hundred thousand queries a day; keeping their entries would fill the memory.
         del self._ended[run_id]
@@ -116,7 +119,7 @@ class Recorder:
         return self._state_rows[step]
 
     def is_idle(self, run_id: str) -> bool:
-        """Return whether the query's last batch read nothing."""
+        """Return whether the query's last batch read nothing; false if the query has had no batch."""
         return run_id in self._idle
 
     def _event(self, what: str, *, at: str = "", **values: Any) -> Event:
@@ -124,6 +127,7 @@ class Recorder:
         return Event(what, at, self._pipeline, self._run, os.getpid(), release=self.release, **values)
 
     def _emit(self, event: Event) -> None:
+        """Append the event to the file, and pass it to `watch`. If the file is too large, rotate it first."""
         with self._write_lock:
             written = [event]
             if self._file.exists() and self._file.stat().st_size > ROTATE_AT_BYTES:

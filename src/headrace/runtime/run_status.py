@@ -14,19 +14,19 @@ from headrace.runtime.events import Event, alive_file, read_events
 
 @dataclass(frozen=True)
 class StepStatus:
-    """Totals of one step over all its recorded runs, and facts about its last batch."""
+    """Totals of one step over all its recorded batches, and facts about its last batch."""
 
     name: str
     batches: int
     rows: int
-    at: str  # time of the last batch; the fields from here to state_rows describe the last batch
+    at: str  # time of the last batch, empty without one; the fields from here to state_rows describe the last batch
     rows_per_second: float
     milliseconds: int
     watermark: str | None
     lag: dict[str, int]
     state_rows: int
     late: int
-    late_unit: str  # "rows" or "groups"; empty if unknown
+    late_unit: str  # "rows", or "groups" after an aggregation; empty if unknown
     duplicates: int
     quarantined: dict[str, int]
     dropped: dict[str, int]
@@ -56,7 +56,7 @@ class RunStatus:
 def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> RunStatus:
     """Return the status of a pipeline, whether or not it is running."""
     events = list(read_events(directory, pipeline))
-    last_events: dict[str, Event] = {}  # the last event of each run, by run; in the order of these events
+    last_events: dict[str, Event] = {}  # by run, its last start or end event; in the order of these events
     for event in events:
         if event.what.startswith("run "):
             last_events.pop(event.run, None)
@@ -72,17 +72,17 @@ def status_of(directory: Path, pipeline: str, steps: Sequence[str]) -> RunStatus
 
 
 def _is_alive(started: Event, directory: Path) -> bool:
-    """Return whether the process of a started run is alive: it locks the run's file.
+    """Return whether the process of a started run is alive: then it has locked the run's file.
 
-    On a file system without locks, the file does not exist, and the process id decides. The id is less reliable:
-    outside of the run's container, no process has it, or a different one has it.
+    On a file system without locks, the file does not exist. Then return whether there is a process with the id of the
+    run's process. This is less reliable: outside of the run's container, no process or another one may have this id.
     """
     file = alive_file(directory, started.pipeline, started.run)
     return is_locked(file) if file.exists() else process_exists(started.process)
 
 
 def _describe(last: Event, *, is_running: bool) -> str:
-    """Return a run as text, by its last event."""
+    """Return the description of a run, whose last event is `last`. See `RunStatus.description`."""
     if last.what != "run started":
         cause = f": {last.message}" if last.message else ""
         return f"{last.what} at {last.at}{cause}"
@@ -92,6 +92,7 @@ def _describe(last: Event, *, is_running: bool) -> str:
 
 
 def _step_status(name: str, events: Sequence[Event]) -> StepStatus:
+    """Return the status of a step from the events of its pipeline."""
     own = [event for event in events if event.step == name and event.what in ("batch", "step failed")]
     batches = {event.batch: event for event in own if event.what == "batch"}  # a repeated batch counts once
     last = next((event for event in reversed(own) if event.what == "batch"), None)

@@ -32,7 +32,7 @@ def _as_text(value: Setting) -> str:
 def session_settings(spark: SparkSession, settings: Mapping[str, Setting]) -> Iterator[None]:
     """Set these settings in the session, and restore the previous values at the end of the block.
 
-    A query that is started in the block keeps the settings. Raise ConfigurationError if Spark rejects one.
+    A query that is started in the block keeps the settings. Raise ConfigurationError if Spark rejects a setting.
     """
     previous: dict[str, str | None] = {}
     try:

@@ -18,7 +18,8 @@ POLL_INTERVAL_S = 0.2
 def stop_run(bundle: Bundle, pipeline: str, *, within: float, report: Callable[[str], None]) -> None:
     """Ask the active run to stop between two batches, and wait for its end. Call `report` with lines of progress.
 
-    Raise DataError if no run is active or none can be asked, StepError if the run has not ended after `within` seconds.
+    Raise DataError if no run is active, or if it cannot be asked because its checkpoints are not on a disk. Raise
+    StepError if the run has not ended after `within` seconds.
     """
     before = status_of(bundle.directory, pipeline, [])
     if not before.is_running:

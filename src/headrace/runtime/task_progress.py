@@ -16,7 +16,7 @@ class TaskProgress:
     """Measures for how long no Spark task of one run of a query has finished."""
 
     def __init__(self, spark: SparkSession, run_id: str) -> None:
-        # Spark Connect has no status tracker. There, the time since the creation of this object is measured.
+        # On Spark Connect, which has no status tracker, the time since the creation of this object is measured.
         self._tracker = spark.sparkContext.statusTracker() if hasattr(spark, "_jvm") else None
         self._run_id = run_id
         self._since = self._polled = time.monotonic()
@@ -32,7 +32,10 @@ class TaskProgress:
         return now - self._since
 
     def _finished_tasks(self) -> tuple[tuple[int, int], ...]:
-        """Return, for each stage of the query's latest job, its id and its number of finished tasks."""
+        """Return the id and the number of finished tasks of each stage of the query's latest job.
+
+        Return an empty tuple if there is no job, or on Spark Connect.
+        """
         if self._tracker is None:
             return ()
         jobs = self._tracker.getJobIdsForGroup(self._run_id)

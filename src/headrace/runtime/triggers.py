@@ -1,4 +1,4 @@
-"""Triggers: how Spark is configured for them, and which of them are bounded."""
+"""Triggers: the options of Spark for each trigger, and which triggers are bounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ TRIGGERS: dict[str, Mapping[str, Any]] = {
 
 
 def is_bounded(trigger: Trigger) -> bool:
-    """Return whether a step with this trigger ends by itself, when it has processed the available data."""
+    """Return whether a step with this trigger ends by itself when it has processed the available data.
+
+    If not, the step runs until it is stopped.
+    """
     return trigger in ("available_now", "once")
 
 

@@ -18,7 +18,11 @@ TIMERS = re.compile(r"(?:GroupsInPandasWithState|TransformWithState).*Processing
 
 
 def require_supported(frame: DataFrame, step: Step, inputs: Mapping[str, DataFrame]) -> None:
-    """Raise ConfigurationError if Spark's own checker rejects the query. The check takes 0.5 ms (4.2.0)."""
+    """Raise ConfigurationError if Spark's own checker rejects the query that `frame` defines for the step.
+
+    `inputs` are the step's inputs, for the fix if a watermark is missing. The check takes 0.5 ms (4.2.0). Do nothing on
+    Spark Connect, which hides the checker.
+    """
     jvm: Any = getattr(frame.sparkSession, "_jvm", None)
     if jvm is None:
         return
@@ -43,7 +47,7 @@ def has_timers(frame: DataFrame) -> bool:
 
 
 def transform_error(error: Exception, what: str) -> ConfigurationError:
-    """Return an error that a transform or Spark's checker raised as a ConfigurationError; `what` begins its message."""
+    """Convert an error of a transform or of Spark's checker to a ConfigurationError. `what` begins the message."""
     return ConfigurationError(
         f"{what}: {one_line(error)}",
         fix="change the transform, its settings or the step's output mode",

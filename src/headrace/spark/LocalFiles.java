@@ -34,26 +34,29 @@ public class LocalFiles extends LocalFileSystem {
         super(new Disk());
     }
 
-    /** Qualify the path. The text of the result has no glob characters if the path is that of an existing file. */
+    /** Qualify the path. For an existing file, the text of the result has no glob characters: see FilePath. */
     @Override
     public Path makeQualified(Path path) {
         Path qualified = super.makeQualified(path);
-        return hasGlob(path) && pathToFile(path).isFile() ? new FilePath(qualified.toUri()) : qualified;
+        return hasGlobCharacter(path) && pathToFile(path).isFile() ? new FilePath(qualified.toUri()) : qualified;
     }
 
     @Override
     public FileStatus[] globStatus(Path pattern) throws IOException {
-        return super.globStatus(escaped(pattern));
+        return super.globStatus(escapeExisting(pattern));
     }
 
     @Override
     public FileStatus[] globStatus(Path pattern, PathFilter filter) throws IOException {
-        return super.globStatus(escaped(pattern), filter);
+        return super.globStatus(escapeExisting(pattern), filter);
     }
 
-    /** Escape the names at the start of a pattern, up to the first path that does not exist literally. */
-    private Path escaped(Path pattern) {
-        if (!hasGlob(pattern)) {
+    /**
+     * Escape the glob characters in the names at the start of a pattern, as far as files of exactly these names exist.
+     * The first name that does not exist, and all names after it, keep their glob characters.
+     */
+    private Path escapeExisting(Path pattern) {
+        if (!hasGlobCharacter(pattern)) {
             return pattern;
         }
         Path qualified = super.makeQualified(pattern);
@@ -64,12 +67,12 @@ public class LocalFiles extends LocalFileSystem {
         for (int i = 1; i < names.length; i++) {
             literal = literal + "/" + names[i];
             exists = exists && new File(literal).exists();
-            text.append("/").append(exists ? escaped(names[i]) : names[i]);
+            text.append("/").append(exists ? escape(names[i]) : names[i]);
         }
         return new Path(qualified.toUri().getScheme(), qualified.toUri().getAuthority(), text.toString());
     }
 
-    private static String escaped(String name) {
+    private static String escape(String name) {
         StringBuilder text = new StringBuilder();
         for (int i = 0; i < name.length(); i++) {
             text.append(GLOB.indexOf(name.charAt(i)) < 0 ? "" : "\\").append(name.charAt(i));
@@ -77,7 +80,7 @@ public class LocalFiles extends LocalFileSystem {
         return text.toString();
     }
 
-    private static boolean hasGlob(Path path) {
+    private static boolean hasGlobCharacter(Path path) {
         String text = path.toUri().getPath();
         for (int i = 0; i < text.length(); i++) {
             if (GLOB.indexOf(text.charAt(i)) >= 0) {
@@ -88,8 +91,8 @@ public class LocalFiles extends LocalFileSystem {
     }
 
     /**
-     * The path of one file, whose text has percent-encoded glob characters. Otherwise Spark would take the path for a
-     * pattern, and for each such path read all files of the batch again (4.1, 4.2:
+     * The path of one file. Its text has percent-encoded glob characters. Otherwise Spark would take the path for a
+     * pattern, and would read all files of the batch again for each such path (Spark 4.1, 4.2:
      * DataSource.checkAndGlobPathIfNecessary).
      */
     private static class FilePath extends Path {
@@ -183,7 +186,7 @@ public class LocalFiles extends LocalFileSystem {
         }
     }
 
-    /** A file's status. Reads owner, group and permissions only on demand, because looking up their names is slow. */
+    /** A file's status. Reads owner, group and permissions only on demand, because looking up names is slow. */
     private static class Status extends FileStatus {
         private boolean hasOwnership; // owner, group and permissions have been read
 

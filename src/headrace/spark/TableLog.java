@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** A Delta log store for local disks. To list a log from some version, it reads only the status of the listed files. */
+/** A Delta log store for local disks. A listing that starts at some version reads no status of older files. */
 public class TableLog extends LocalLogStore {
     public TableLog(Configuration settings) {
         super(settings);

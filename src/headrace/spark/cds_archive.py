@@ -19,7 +19,8 @@ MAX_ARCHIVES = 4  # an archive has 200 MB, and few checkouts and versions are in
 def options(class_path: str, *, record: bool) -> list[str]:
     """Return the JVM options that use the archive for this class path.
 
-    If there is no archive and `record` is true, return the options with which the JVM creates it when it exits.
+    If there is no archive and `record` is true, return the options with which the JVM creates the archive when it
+    exits. If there is none and `record` is false, or if the cache cannot be accessed, return no options.
     """
     archive = _archive(class_path)
     with suppress(OSError):  # without access to the cache, the JVM starts without an archive
@@ -30,14 +31,15 @@ def options(class_path: str, *, record: bool) -> list[str]:
         if record:
             archive.parent.mkdir(parents=True, exist_ok=True)
             _clean_up()
-            return [f'"-XX:ArchiveClassesAtExit={archive.with_suffix(f".{os.getpid()}")}"']
+            unpublished = archive.with_suffix(f".{os.getpid()}")  # `publish` renames it after a complete run
+            return [f'"-XX:ArchiveClassesAtExit={unpublished}"']
     return []
 
 
 def publish(*, complete: bool) -> None:
-    """Make the archive that this process's JVM has created available to later runs, or delete it if it is incomplete.
+    """Make the archive that this process's JVM has created available to later runs. Do nothing if there is none.
 
-    `complete` is whether the JVM has ended normally after a complete run.
+    `complete` is whether the JVM has ended normally after a complete run. If it is false, delete the archive instead.
     """
     for created in _directory().glob(f"*.{os.getpid()}"):
         if complete:
@@ -47,10 +49,13 @@ def publish(*, complete: bool) -> None:
 
 
 def _clean_up() -> None:
-    """Delete unfinished archives of killed processes, and the least recently used archives."""
+    """Delete the least recently used archives, so that one can be added, and unpublished archives of ended processes.
+
+    The suffix of an unpublished archive is the id of its process.
+    """
     archives = sorted(_directory().glob("*.jsa"), key=lambda archive: archive.stat().st_mtime)
-    unfinished = [file for file in _directory().glob("*.[0-9]*") if not process_exists(int(file.suffix[1:]))]
-    for file in [*archives[: -MAX_ARCHIVES + 1], *unfinished]:
+    abandoned = [file for file in _directory().glob("*.[0-9]*") if not process_exists(int(file.suffix[1:]))]
+    for file in [*archives[: -MAX_ARCHIVES + 1], *abandoned]:
         file.unlink(missing_ok=True)
 
 
@@ -59,9 +64,11 @@ def _directory() -> Path:
 
 
 def _archive(class_path: str) -> Path:
+    """Return the path of the archive for this class path, with a hash of everything that the archive depends on."""
     import pyspark
 
     existing = [jar for jar in class_path.split(os.pathsep) if Path(jar).exists()]
-    changed = [str(Path(file).stat().st_mtime_ns) for file in (pyspark.__file__, *existing)]  # Java compares these
-    identity = "\n".join([java.identity(), pyspark.__version__, pyspark.__file__, class_path, *changed])
+    # Java ignores an archive if a jar has another modification time than when the archive was created.
+    modified = [str(Path(file).stat().st_mtime_ns) for file in (pyspark.__file__, *existing)]
+    identity = "\n".join([java.identity(), pyspark.__version__, pyspark.__file__, class_path, *modified])
     return _directory() / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"

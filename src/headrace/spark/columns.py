@@ -20,8 +20,9 @@ def quote_name(column: str) -> str:
 def require_columns(frame: DataFrame, what: str, columns: Iterable[str], *, exact: bool = False) -> None:
     """Raise ConfigurationError with all columns that the DataFrame lacks.
 
-    `what` is the setting that names the columns, for messages. Unless `exact` is true, the DataFrame has the column
-    `person.name` if it has a column `person`.
+    `what` is the setting that names the columns, for messages. Upper and lower case are the same. If `exact` is true,
+    `columns` are whole names. Otherwise they may be in backticks, and may name a field: `person.name` is known if there
+    is a column `person`.
     """
     known = {name.lower() for name in frame.columns}
 

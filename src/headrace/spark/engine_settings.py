@@ -15,8 +15,8 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 COMMON = {"spark.sql.session.timeZone": "UTC", "spark.scheduler.mode": "FAIR"}
-# A Python UDF directly on a columnar scan hangs forever (SPARK-58241). Only columnar input is disabled, not Arrow:
-# without Arrow, UDFs return other values (null, if a UDF that is declared as int returns 1.0).
+# By Spark version. A Python UDF directly on a columnar scan hangs forever (SPARK-58241). Only columnar input is
+# disabled, not Arrow: without Arrow, UDFs return other values (null, if a UDF that is declared as int returns 1.0).
 UDF_HANG_WORKAROUNDS = {"4.2.0": {"spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false"}}
 
 # With these settings a Delta micro-batch of 100 rows takes 0.4 s instead of 4.1 s (2 cores, Spark 4.2.0, Delta 4.4.0).
@@ -29,7 +29,8 @@ LOCAL = {
     # all files of the table, and the files that compaction has replaced within the retention time. To keep this list
     # short, small files are merged and the retention time is an hour.
     "spark.databricks.delta.autoCompact.minNumFiles": "200",
-    "spark.databricks.delta.autoCompact.maxFileSize": "2097152",  # files of half this size are not compacted again
+    # Files of at least half this size are not compacted again.
+    "spark.databricks.delta.autoCompact.maxFileSize": "2097152",
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 hour",
     "spark.sql.adaptive.enabled": "false",
     # Hadoop's own file system starts a chmod process for each file that it writes.
@@ -82,7 +83,7 @@ def local_settings(engine: LocalEngine, directory: Path, *, short: bool, record:
 
 
 def compiler_options(*, short: bool) -> list[str]:
-    """Return the JVM's options for its compilers and garbage collector.
+    """Return the JVM's options for its compilers and garbage collector, for a long run unless `short` is true.
 
     The quick compiler (C1) alone halves the CPU time of a short run. The optimising compiler (C2) and the parallel
     collector double the speed of a long run.
@@ -97,13 +98,16 @@ def cluster_settings(engine: SparkEngine) -> dict[str, str]:
     spark_jars = jars.spark_jars(pyspark.__version__, ivy_settings=_path(engine.ivy_settings))
     conf = _common() | {"spark.master": engine.master, "spark.jars": ",".join(str(jar) for jar in spark_jars)}
     is_cluster_on_this_machine = f"//{LOOPBACK}:" in engine.master
-    if is_cluster_on_this_machine:  # then other machines need no access to the driver
+    if is_cluster_on_this_machine:  # no other machine connects to the driver
         conf["spark.driver.host"] = LOOPBACK
     return conf
 
 
 def merge_settings(conf: Mapping[str, str], user_settings: Mapping[str, str]) -> dict[str, str]:
-    """Return `conf` with the user's settings: appended to those that are lists, in place of all others."""
+    """Return `conf` with the user's settings added.
+
+    A setting in both has the user's value; but if its value is a list, the user's list is appended to that of `conf`.
+    """
     lists = {
         key: f"{conf[key]}{separator}{user_settings[key]}"
         for key, separator in LIST_SEPARATORS.items()

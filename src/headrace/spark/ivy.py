@@ -1,4 +1,4 @@
-"""Download jars with pyspark's copy of Ivy, from Ivy's default registry or as in the user's `engine.ivy_settings`."""
+"""Download jars with pyspark's copy of Ivy: from Maven Central, or as `engine.ivy_settings` configures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MODULE = """<ivy-module version="2.0">
 </ivy-module>
 """
 _DEPENDENCY = '    <dependency org="{}" name="{}" rev="{}" transitive="false" conf="default->default"/>'
-_FIXES = {  # the fix for each message of Ivy, which a regular expression describes
+_FIXES = {  # from a regular expression to the fix for the messages of Ivy that it matches
     r"Host \S+ not found|Server access [Ee]rror.*": (
         "connect this machine to the network once, or configure a mirror in engine.ivy_settings "
         "(behind a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…')"
@@ -43,7 +43,7 @@ _FIXES = {  # the fix for each message of Ivy, which a regular expression descri
     r"(?:failed to load settings|ivy configuration file not found).*": (
         "correct the file that engine.ivy_settings names"
     ),
-    r"\S+#\S+;\S+: not found": "configure a mirror that has it in engine.ivy_settings",
+    r"\S+#\S+;\S+: not found": "in engine.ivy_settings, configure a mirror that has this jar",
 }
 
 
@@ -56,7 +56,8 @@ def jar_file(coordinates: str) -> str:
 def download(coordinates: Sequence[str], directory: Path, *, settings: Path | None, log: Path) -> None:
     """Download jars into an empty directory, without verifying them.
 
-    Raise SetupError if Ivy fails, and write its output to the file `log`.
+    `settings` is the user's settings file for Ivy; None for the default settings of Headrace. If Ivy fails, write its
+    output to the file `log` and raise SetupError.
     """
     dependencies = (_DEPENDENCY.format(*jar.split(":")) for jar in coordinates)
     module, default_settings = directory / "ivy.xml", directory / "ivysettings.xml"
@@ -75,7 +76,7 @@ def download(coordinates: Sequence[str], directory: Path, *, settings: Path | No
     result = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if result.returncode != 0:
         log.write_text(result.stdout + result.stderr, encoding="utf-8")
-        reason, fix = _reason(result.stdout + result.stderr)
+        reason, fix = _reason_and_fix(result.stdout + result.stderr)
         raise SetupError(f"the jars could not be downloaded: {reason}", where=str(log), fix=fix)
 
 
@@ -89,8 +90,8 @@ def _ivy() -> Path:
     return jars[0]
 
 
-def _reason(output: str) -> tuple[str, str]:
-    """Return the reason for which Ivy failed, and its fix."""
+def _reason_and_fix(output: str) -> tuple[str, str]:
+    """Return the reason for which Ivy failed, according to its output, and the fix for this reason."""
     for pattern, fix in _FIXES.items():
         if match := re.search(pattern, output):
             return match[0].strip(), fix

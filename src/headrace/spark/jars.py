@@ -74,7 +74,7 @@ def cache() -> Path:
 
 def missing(name: str) -> tuple[Jar, ...]:
     """Return the jars of a lock file that are not in the cache, or whose cached copy has another sha256."""
-    # Hash every jar at every start: this takes 17 ms for Spark's 22 MB, and remembered hashes could be wrong.
+    # Hash every jar at every start. This takes 17 ms for the 22 MB of Spark's lock, and stored hashes could be wrong.
     return tuple(jar for jar in locked(name) if not _matches(jar, _directory() / jar.file))
 
 
@@ -84,26 +84,26 @@ def megabytes(jars: Iterable[Jar]) -> str:
 
 
 def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
-    """Download jars into the cache, and verify them. Other processes may do the same concurrently."""
-    text = f"downloading {len(jars)} jars ({megabytes(jars)}) into the cache …"
-    notice = threading.Timer(NOTICE_DELAY_S, _print_notice, (text,))
+    """Download jars into the cache, and verify them. Other processes may download the same jars concurrently."""
+    line = f"downloading {len(jars)} jars ({megabytes(jars)}) into the cache …"
+    notice = threading.Timer(NOTICE_DELAY_S, _print_notice, (line,))
     notice.start()
     try:
-        with writable_cache(), tempfile.TemporaryDirectory(dir=_directory(), prefix="fetching-") as private:
+        with writable_cache(), tempfile.TemporaryDirectory(dir=_directory(), prefix="fetching-") as temporary:
             coordinates = [jar.coordinates for jar in jars]
-            ivy.download(coordinates, Path(private), settings=ivy_settings, log=_directory() / "ivy.log")
+            ivy.download(coordinates, Path(temporary), settings=ivy_settings, log=_directory() / "ivy.log")
             for jar in jars:
-                _verify(jar, Path(private, jar.file))
+                _verify(jar, Path(temporary, jar.file))
             for jar in jars:
-                # Atomic. A concurrent process replaces the file with the same bytes.
-                Path(private, jar.file).replace(_directory() / jar.file)
+                # Atomic. A concurrent process may have written the file, with the same bytes.
+                Path(temporary, jar.file).replace(_directory() / jar.file)
     finally:
         notice.cancel()
 
 
 @contextmanager
 def writable_cache() -> Iterator[None]:
-    """Create the cache directory of the jars. Convert errors of writing to it in this block to SetupError."""
+    """Create the cache directory of the jars. Convert each OSError in this block, which writes to it, to SetupError."""
     try:
         _directory().mkdir(parents=True, exist_ok=True)
         yield
@@ -133,6 +133,7 @@ def _cached(name: str, ivy_settings: Path | None) -> tuple[Path, ...]:
 
 
 def _matches(jar: Jar, path: Path) -> bool:
+    """Return whether the file has the jar's sha256; false if there is no such file."""
     # Before Python 3.14, Path.is_file raises an error if the directory cannot be read; os.path.isfile does not.
     return os.path.isfile(path) and sha256(path) == jar.sha256  # noqa: PTH113
 

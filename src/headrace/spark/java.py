@@ -59,11 +59,16 @@ def memory_available() -> int | None:
         statistics = dict(line.split() for line in (CGROUPS / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):  # no cgroup v2, or no limit ("max")
         return free
-    return max(0, min(free, limit - used + int(statistics.get("inactive_file", 0))))
+    reclaimable = int(statistics.get("inactive_file", 0))  # counted as used, but the kernel frees it when needed
+    return max(0, min(free, limit - used + reclaimable))
 
 
 def require_memory(memory: str) -> str:
-    """Return required and available memory as text; raise SetupError if `memory`, like '2g', is not available."""
+    """Return the required and the available memory as text; raise SetupError if less than `memory` is available.
+
+    `memory` is a number of megabytes or gigabytes, like '512m' or '2g'. If the available memory is unknown, assume that
+    it suffices.
+    """
     available = memory_available()
     if available is None:
         return f"{memory} needed; free memory is unknown on this system"

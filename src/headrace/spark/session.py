@@ -34,17 +34,23 @@ def open_session(
 ) -> SparkSession:
     """Open a session on the engine.
 
-    `short` selects the JVM's compiler for a short run. `record` creates the class archive if there is none. Use it only
-    for a session that executes a complete run, so that the archive has all classes that a run loads.
-    Raise SetupError if Spark does not start, ConfigurationError if it rejects a setting.
+    `directory` is that of the environment; logs and temporary files are written there. `python_path` is a directory
+    with modules to import, such as the bundle's. `settings` are the user's Spark settings.
+
+    `short` and `record` apply only to a local engine. If `short` is true, the JVM uses only its quick compiler (C1),
+    for a short run; otherwise it also uses the optimising compiler (C2). If `record` is true and there is no class data
+    sharing (CDS) archive yet, the JVM creates one; otherwise it only uses an existing one. Set `record` only for a
+    session that executes a complete run, so that the archive has all classes that a run loads.
+
+    Raise SetupError if Spark does not start, ConfigurationError if a Databricks session rejects a setting.
     """
-    if python_path:  # in the environment for Python workers, which import the bundle's modules too
+    if python_path:  # also in PYTHONPATH, because Python workers import the modules too
         os.environ["PYTHONPATH"] = os.pathsep.join([python_path, *filter(None, [os.environ.get("PYTHONPATH")])])
         sys.path.insert(0, python_path)
     user_settings = {key: str(value) for key, value in (settings or {}).items()}
     if isinstance(engine, DatabricksEngine):
-        return _databricks(user_settings)
-    _require_pyspark()
+        return _databricks_session(user_settings)
+    _set_spark_home()
     from pyspark.sql import SparkSession
 
     java.require()
@@ -61,7 +67,8 @@ def open_session(
     try:
         spark = builder.getOrCreate()
     except Exception as error:
-        if port := PORT_IN_USE.search(f"{error}\n{jvm.read_log(log)}"):  # only in the log if the JVM has died
+        # If the JVM has died, only its log names the port.
+        if port := PORT_IN_USE.search(f"{error}\n{jvm.read_log(log)}"):
             fix = "choose another port in the settings, or stop the process that uses it"
             raise SetupError(f"a port is in use: {port[1]}", where=str(log), fix=fix) from error
         message = f"Spark did not start: {one_line(error)}"
@@ -82,9 +89,10 @@ def _disable_checksum_files(spark: SparkSession) -> None:
 def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: bool = False) -> Iterator[SparkSession]:
     """Open a session for the bundle's environment. Close it at the end of the block, unless Spark was running before.
 
-    See `open_session` for `short` and `record`.
+    See `open_session` for `short` and `record`. If the block is interrupted or leaves a batch unfinished, kill the JVM
+    first. Raise SetupError if the block fails because the JVM has died.
     """
-    was_running = _is_running()
+    was_running = _is_spark_running()
     try:
         spark = open_session(
             bundle.environment.engine,
@@ -116,24 +124,29 @@ def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: boo
 
 
 def close_session(spark: SparkSession, *, completed: bool = True) -> None:
-    """Stop Spark and wait until its JVM has ended. Publish the class archive that the JVM recorded if `completed`."""
-    with suppress(Exception) if jvm.has_died() else nullcontext():
+    """Stop Spark and wait until its JVM has ended.
+
+    `completed` is whether the session executed everything that it was opened for. If so, publish the class archive that
+    the JVM has created, if any; otherwise delete it.
+    """
+    with suppress(Exception) if jvm.has_died() else nullcontext():  # a dead JVM does not answer
         spark.stop()
     cds_archive.publish(complete=jvm.stop() == 0 and completed)
 
 
-def _require_pyspark() -> None:
-    """Raise SetupError if pyspark is not installed. Let pyspark use its own jars."""
+def _set_spark_home() -> None:
+    """Let pyspark use its own jars, if it has any. Raise SetupError if pyspark is not installed."""
     try:
         import pyspark
     except ModuleNotFoundError:
         raise SetupError("pyspark is not installed", fix="pip install 'headrace[local]'") from None
     home = Path(pyspark.__file__).parent
-    if (home / "jars").is_dir():  # a SPARK_HOME that the user has set may have the jars of another version
+    if (home / "jars").is_dir():  # the user's SPARK_HOME may have the jars of another version
         os.environ["SPARK_HOME"] = str(home)
 
 
-def _is_running() -> bool:
+def _is_spark_running() -> bool:
+    """Return whether this process has a Spark session. Do not import pyspark for this, because that is slow."""
     if "pyspark" not in sys.modules:
         return False
     from pyspark import SparkContext
@@ -141,8 +154,11 @@ def _is_running() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def _databricks(settings: Mapping[str, str]) -> SparkSession:
-    """Return the session of the Databricks job, with these settings."""
+def _databricks_session(settings: Mapping[str, str]) -> SparkSession:
+    """Return the session of the Databricks job, with these settings.
+
+    Raise SetupError outside of Databricks, ConfigurationError if Databricks rejects a setting.
+    """
     from pyspark.sql import SparkSession
 
     spark = SparkSession.getActiveSession()

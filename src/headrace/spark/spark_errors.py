@@ -12,7 +12,7 @@ from headrace.errors import ConfigurationError, HeadraceError, one_line
 def configuration_errors(what: str) -> Iterator[None]:
     """Convert Spark's errors in this block, for example about an unknown column, to ConfigurationError.
 
-    `what` is the setting that caused them; it begins the message.
+    `what` names the setting that caused the error; the message begins with it. A HeadraceError is not converted.
     """
     try:
         yield
