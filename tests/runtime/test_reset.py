@@ -83,9 +83,10 @@ def test_reset_that_would_give_wrong_rows_is_refused(ran, golden):
 
 def test_folder_cannot_start_over(flow):
     flow.source("rows")
-    flow.steps(
-        "out: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: {folder: out, format: json}}"
-    )
+    flow.steps("""
+        land: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: {table: landed}}
+        out: {layer: silver, reads: {rows: {table: landed}}, writes: {folder: out, format: json}}
+        """)
     with pytest.raises(GuardError, match="Spark would skip the batches of a new checkpoint in folder 'out'"):
         start_over(flow, "out")
 

@@ -24,7 +24,9 @@ class StepRecord:
     tables: dict[str, str] = field(default_factory=dict)  # by name, the ids of the tables that the step writes
     paths: dict[str, str] = field(default_factory=dict)  # by input, the paths of the file sources that the step streams
     signature: dict[str, Any] = field(default_factory=dict)  # what its query computes; empty if unknown
-    changes: list[dict[str, str]] = field(default_factory=list)  # accepted at its starts: time, release and sentence of each
+    changes: list[dict[str, str]] = field(
+        default_factory=list
+    )  # accepted at its starts: time, release and sentence of each
 
 
 def read_record(files: CheckpointFiles, generation: int) -> StepRecord | None:

@@ -22,9 +22,10 @@ from headrace.io.sinks.table_sink import create_tables
 from headrace.runtime import follow_loop
 from headrace.runtime.backlog import is_large
 from headrace.runtime.events import Event, events_file
-from headrace.runtime.prepare import OnCounts, PreparedStep, ignore_counts, prepare_all
+from headrace.runtime.prepare import PreparedStep, prepare_all
 from headrace.runtime.recorder import Recorder
 from headrace.runtime.start_guard import StartGuard
+from headrace.runtime.step_query import OnCounts, ignore_counts
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
 from headrace.runtime.triggers import is_bounded
 

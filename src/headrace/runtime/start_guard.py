@@ -61,6 +61,7 @@ class StartGuard:
         self._steps = {step.name: step for step in steps}
         self.checkpoints = {name: open_checkpoint(bundle, pipeline, name, spark) for name in self._steps}
         self._signatures: dict[str, Signature | None] = {}
+        self._mismatched: set[str] = set()  # steps whose checkpoint and tables do not belong together
         self._changes: dict[str, StepChanges] = {}
         self.restored_settings: dict[str, Mapping[str, str]] = {}  # what Spark restores from each step's checkpoint
 
@@ -69,9 +70,11 @@ class StartGuard:
         problems: list[Problem] = []
         for name in self._steps:
             try:
-                problems += [*self._check_step(name), *self._check_upstream(name)]
+                found = self._check_step(name)
             except HeadraceError as error:
-                problems += error.problems
+                found = list(error.problems)
+            self._mismatched |= {name} if found else set()
+            problems += [*found, *self._check_upstream(name)]
         return problems
 
     def check_changes(self, prepared: Iterable[PreparedStep]) -> list[Problem]:
@@ -79,8 +82,8 @@ class StartGuard:
         problems: list[Problem] = []
         for ready in prepared:
             step = ready.step
-            if self._steps.get(step.name) is not step:  # of another pipeline
-                continue
+            if self._steps.get(step.name) is not step or step.name in self._mismatched:
+                continue  # of another pipeline, or its changes are not what is wrong with it
             self._signatures[step.name] = ready.signature
             checkpoint = self.checkpoints[step.name]
             number = checkpoint.writer.generation

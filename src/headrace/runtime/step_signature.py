@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.config.models import Environment, Read, Sink, Step
 from headrace.expectations.verdict import VERDICT
-from headrace.io.watermarks import without_watermark
+from headrace.io.watermarks import without_watermark_marks
 from headrace.signatures.compute import compute_signature
 from headrace.signatures.empty_inputs import empty_static, empty_stream
 from headrace.signatures.signature import Signature
@@ -31,7 +31,7 @@ def step_signature(
     """
     with tempfile.TemporaryDirectory(prefix="headrace-signature-") as directory:
         try:
-            schemas = {name: without_watermark(frame.drop(VERDICT)).schema for name, frame in inputs.items()}
+            schemas = {name: without_watermark_marks(frame.drop(VERDICT)).schema for name, frame in inputs.items()}
             empty = {name: _empty_input(spark, name, step.reads[name], schemas[name], directory) for name in schemas}
             return compute_signature(
                 transform(empty),

@@ -17,9 +17,10 @@ from headrace.interrupts import unmasked
 from headrace.io.sinks.open_sink import start
 from headrace.runtime import failures
 from headrace.runtime.batch_report import RecordedStep
-from headrace.runtime.prepare import PreparedStep, open_query, read_from_first_version
+from headrace.runtime.prepare import PreparedStep
 from headrace.runtime.recorder import Recorder
 from headrace.runtime.session_settings import session_settings
+from headrace.runtime.step_query import open_query, with_first_version
 from headrace.runtime.task_progress import TaskProgress
 from headrace.runtime.triggers import is_bounded, trigger_options
 from headrace.spark.jvm import log_file
@@ -157,7 +158,7 @@ class QuerySupervisor:
             return prepared.writer
         name = prepared.step.name
         if name not in self._writers:
-            step = read_from_first_version(prepared.step, prepared.pending_tables)
+            step = with_first_version(prepared.step, prepared.pending_tables)
             with session_settings(self.spark, step.settings):
                 query = open_query(self.spark, step, self.environment, on_counts=self.recorder.on_counts(name))
             self._writers[name] = query.writer
