@@ -7,9 +7,12 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
+from headrace.config.models import KafkaSource, Read, Step
 from headrace.errors import GuardError
 from headrace.runtime import reset
+from headrace.runtime.change_guard import described_sources
 from headrace.runtime.events import read_events
+from inputs import environment, files
 
 LAND = """
     land: {layer: bronze, reads: {rows: {source: rows, schema: "id INT, n INT, at TIMESTAMP"}}, writes: {table: landed}}
@@ -144,6 +147,23 @@ def test_source_at_another_path_is_refused(rows):
     (rows.directory / "data" / "rows").rename(moved)
     with pytest.raises(GuardError, match=r"path of input rows .*/data/rows → .*/data/moved"):
         rows.run()
+
+
+def test_additional_table_gets_new_rows_only(rows):
+    before = step("{amount: 1}", f"{__name__}:add")
+    after = before.replace("writes: {table: result}", "writes: [{table: result}, {table: more}]")
+    (note,) = run_twice(rows, before, after)
+    assert note.startswith("sinks table result → table result; table more")
+    assert [len(rows.read(table)) for table in ("result", "more")] == [2, 1]
+    assert notes(rows) == []
+
+
+def test_kind_and_topics_of_a_source_are_compared():
+    read = Step(name="s", layer="bronze", reads={"rows": Read(source="rows")}, writes=())
+    kafka = KafkaSource(kind="kafka", servers="broker:9092", topics=("b", "a"))
+    assert described_sources(read, environment(rows=kafka)) == {"rows": {"kind": "kafka", "topics": "a, b"}}
+    assert described_sources(read, environment(rows=files("data"))) == {"rows": {"kind": "files", "path": "data"}}
+    assert described_sources(read, environment(rows=files("data", fileNameOnly=True))) == {"rows": {"kind": "files"}}
 
 
 def test_checkpoint_of_an_older_version_is_not_compared(rows):

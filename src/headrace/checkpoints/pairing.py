@@ -88,7 +88,7 @@ def _check_table(step: StepState, name: str, table: TableState | None) -> Iterat
     """Yield the problem of a table that does not belong to the step's checkpoint."""
     checkpoint = step.checkpoint
     if table is None:
-        if checkpoint.completed:
+        if checkpoint.completed and not _is_added(step, name):
             yield _missing_table(step, name)
         return
     accepted = step.generation.tables.get(name)
@@ -122,6 +122,12 @@ def _is_written_by(step: StepState, table: TableState) -> bool:
     )
     has_checkpoint = bool(step.checkpoint.query_id)
     return has_checkpoint and (is_named or (table.transactions is None and not table.writers))
+
+
+def _is_added(step: StepState, name: str) -> bool:
+    """Return whether the table is an additional one, beside all tables that the step wrote before."""
+    recorded = step.record.tables if step.record else {}
+    return bool(recorded) and name not in recorded and recorded.keys() <= step.tables.keys()
 
 
 def _missing_table(step: StepState, name: str) -> Problem:

@@ -22,7 +22,7 @@ class StepRecord:
     release: str = ""
     started_at: str = ""
     tables: dict[str, str] = field(default_factory=dict)  # by name, the ids of the tables that the step writes
-    paths: dict[str, str] = field(default_factory=dict)  # by input, the paths of the file sources that the step streams
+    inputs: dict[str, dict[str, str]] = field(default_factory=dict)  # kind and location of the sources that it streams
     signature: dict[str, Any] = field(default_factory=dict)  # what its query computes; empty if unknown
     changes: list[dict[str, str]] = field(
         default_factory=list

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from headrace.checkpoints.step_record import StepRecord
 from headrace.config.locations import KeyLocations
-from headrace.config.models import Environment, FileSource, Step
+from headrace.config.models import Environment, FileSource, KafkaSource, Step
+from headrace.config.spark_options import is_true
 from headrace.errors import Problem
 from headrace.signatures.changes import Change, Verdict, change
 from headrace.signatures.compare import compare
@@ -85,25 +86,36 @@ def change_problems(
     return problems
 
 
-def file_paths(step: Step, environment: Environment) -> dict[str, str]:
-    """Return the paths of the file sources that a step streams, by input; without those read by file name only."""
-    paths = {}
+def described_sources(step: Step, environment: Environment) -> dict[str, dict[str, str]]:
+    """Return the kind and the location of each source that the step streams, by input."""
+    described: dict[str, dict[str, str]] = {}
     for name, read in step.reads.items():
         source = environment.sources.get(str(read.source)) if read.source and not read.static else None
-        options = {**(source.options if source else {}), **read.options}
-        by_name = any(key.lower() == "filenameonly" and str(value).lower() == "true" for key, value in options.items())
-        if isinstance(source, FileSource) and not by_name:
-            paths[name] = source.path
-    return paths
+        if source is None:
+            continue
+        described[name] = {"kind": source.kind}
+        if isinstance(source, FileSource) and not is_true({**source.options, **read.options}, "fileNameOnly"):
+            described[name]["path"] = source.path
+        elif isinstance(source, KafkaSource):
+            described[name]["topics"] = source.pattern or ", ".join(sorted(source.topics))
+    return described
 
 
 def _moved_sources(step: Step, environment: Environment, record: StepRecord) -> Iterator[Change]:
-    """Yield the inputs whose files are at another path: Spark would read files with known names again."""
-    for name, path in file_paths(step, environment).items():
-        old = record.paths.get(name, path)
-        if old != path:
-            effect = "the checkpoint lists the files of the old path, and all files of the new one would be read"
-            yield change(f"sources.{name}", f"path of input {name}", old, path, Verdict.NEEDS_NEW_GENERATION, effect)
+    """Yield the sources that have another kind or location in the environment than when the step last started."""
+    verdicts = {
+        "kind": (Verdict.NEEDS_NEW_GENERATION, "the checkpoint has the offsets of the old kind"),
+        "path": (
+            Verdict.NEEDS_NEW_GENERATION,
+            "the checkpoint lists files of the old path, so all of the new one are new",
+        ),
+        "topics": (Verdict.SAFE_FOR_NEW_ROWS, "new topics are read from their earliest record, removed ones no more"),
+    }
+    for name, source in described_sources(step, environment).items():
+        old = record.inputs.get(name, source)
+        for key, (verdict, effect) in verdicts.items():
+            if old.get(key, source.get(key)) != source.get(key, old.get(key)):
+                yield change(f"sources.{name}.{key}", f"{key} of input {name}", old[key], source[key], verdict, effect)
 
 
 def _old_signature(record: StepRecord) -> Signature | None:

@@ -70,7 +70,7 @@ def prepare(
     query = open_query(spark, step, environment, on_counts=on_counts, pending=pending, locations=locations)
     rows = _validate(query, step, environment, locations)
     pending_tables = frozenset(str(read.table) for read in step.reads.values() if read.table in pending)
-    signature = step_signature(spark, step, environment, query.inputs, partial(written_rows, step))
+    signature = step_signature(spark, step, query.inputs, partial(written_rows, step))
     return PreparedStep(
         step,
         rows.schema,

@@ -21,7 +21,7 @@ from headrace.config.models import Bundle, Step
 from headrace.errors import HeadraceError, Problem
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import set_writers, table_state, truncate
-from headrace.runtime.change_guard import StepChanges, change_problems, file_paths, find_changes
+from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
 from headrace.runtime.session_settings import frozen_settings
 from headrace.signatures.signature import Signature
 
@@ -119,7 +119,7 @@ class StartGuard:
             writer.step,
             self._release,
             started_at,
-            paths=file_paths(self._steps[name], self._bundle.environment),
+            inputs=described_sources(self._steps[name], self._bundle.environment),
             signature=signature.to_json() if signature else old.signature if old else {},
             changes=[*(old.changes if old else []), *changes][-MAX_CHANGES:],
         )

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from headrace.config.models import Environment, Read, Sink, Step
+from headrace.config.models import Read, Sink, Step
 from headrace.expectations.verdict import VERDICT
 from headrace.io.watermarks import without_watermark_marks
 from headrace.signatures.compute import compute_signature
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 def step_signature(
     spark: SparkSession,
     step: Step,
-    environment: Environment,
     inputs: Mapping[str, DataFrame],
     transform: Callable[[Mapping[str, DataFrame]], DataFrame],
 ) -> Signature | None:
@@ -36,7 +35,7 @@ def step_signature(
             return compute_signature(
                 transform(empty),
                 output_mode=step.output,
-                inputs={name: _described_input(read, environment) for name, read in step.reads.items()},
+                inputs={name: _described_input(read) for name, read in step.reads.items()},
                 sinks=[_described_sink(sink) for sink in step.writes],
             )
         except Exception:  # plans are internal to Spark, and a transform may not expect empty inputs
@@ -50,10 +49,10 @@ def _empty_input(spark: SparkSession, name: str, read: Read, schema: StructType,
     return stream.withWatermark(read.watermark.column, read.watermark.delay) if read.watermark else stream
 
 
-def _described_input(read: Read, environment: Environment) -> dict[str, str]:
-    """Return what an input reads, without its location: the same in every environment."""
+def _described_input(read: Read) -> dict[str, str]:
+    """Return what an input reads, without the kind and location that its environment gives it."""
     if read.source is not None:
-        return {"kind": environment.sources[read.source].kind, "name": f"source {read.source}"}
+        return {"kind": "source", "name": f"source {read.source}"}
     return {"kind": "changes" if read.changes else "table", "name": f"table {read.table}"}
 
 
