@@ -83,16 +83,19 @@ def create_tables(
 
 
 def require_target_columns(rows: DataFrame, step: Step, sink: Sink, environment: Environment) -> None:
-    """Raise ConfigurationError if the table of an upsert lacks columns of the rows.
+    """Raise ConfigurationError if the sink's table exists and lacks columns of the rows.
 
-    Without schema evolution, Delta silently drops these columns (Delta 4.4.0). There is nothing to check with
-    schema evolution, if the table does not exist yet, or if batches are not merged.
+    Without schema evolution, a merge would silently drop these columns, and any other write would fail in the first
+    batch (Delta 4.4.0).
     """
-    spark = rows.sparkSession
-    evolves = str(spark.conf.get(SCHEMA_EVOLUTION, None)).lower() == "true"
-    if sink.mode != "upsert" or step.output == "complete" or evolves:
+    if not sink.table:
         return
-    table = table_of(environment, str(sink.table))
+    spark = rows.sparkSession
+    options = {key.lower(): str(value).lower() for key, value in sink.options.items()}
+    evolves = str(spark.conf.get(SCHEMA_EVOLUTION, None)).lower() == "true"
+    if evolves or "true" in (options.get("mergeschema"), options.get("overwriteschema")):
+        return
+    table = table_of(environment, sink.table)
     if not table.exists(spark):
         return
     existing = {name.lower() for name in table.read(spark).columns}
