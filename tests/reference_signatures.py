@@ -28,7 +28,7 @@ def reference_queries(spark: SparkSession, directory: str) -> Iterator[tuple[Ste
     for _, step in all_steps(load_bundle(ROOT)):
         inputs = {}
         for name, read in step.reads.items():
-            schema = declared_schema(spark, read) if read.source else tables[read.table]
+            schema = declared_schema(read) if read.source else tables[read.table]
             frame = (empty_static if read.static else empty_stream)(spark, name, schema, directory)
             if read.watermark:
                 frame = frame.withWatermark(read.watermark.column, read.watermark.delay)

@@ -15,7 +15,7 @@ import process_cost
 from figures import Section
 from sandbox import FULL_ROWS, Sandbox
 
-SECTIONS = ("start", "cold", "bulk", "batch", "quality", "fresh")
+SECTIONS = ("start", "restart", "cold", "bulk", "batch", "quality", "fresh")
 ON_DEMAND = ("large", "setup")  # run only if the command line names them
 
 

@@ -7,7 +7,6 @@ import re
 import pytest
 from pyspark.sql import functions as F
 
-from headrace.config.models import Read, Sink, Step
 from headrace.errors import ConfigurationError
 from headrace.runtime import prepare, runner
 
@@ -210,24 +209,6 @@ def test_steps_are_prepared_before_the_tables_that_they_read_exist(flow):
             {"names_quarantine"},
         ),
     }
-
-
-@pytest.mark.parametrize(
-    ("read", "options"),
-    [
-        (Read(table="created"), {"startingVersion": 0}),
-        (Read(table="created", options={"maxFilesPerTrigger": 1}), {"maxFilesPerTrigger": 1, "startingVersion": 0}),
-        (Read(table="created", options={"startingVersion": 3}), {"startingVersion": 3}),
-        (Read(table="created", options={"startingTimestamp": "2026-01-01"}), {"startingTimestamp": "2026-01-01"}),
-        (Read(table="created", static=True), {}),
-        (Read(table="created", changes=True), {}),
-        (Read(table="existing"), {}),
-        (Read(source="lines"), {}),
-    ],
-)
-def test_stream_of_a_table_that_the_run_created_starts_at_its_first_version(read, options):
-    reader = Step(name="s", layer="silver", reads={"rows": read}, writes=[Sink(table="t")])
-    assert prepare.read_from_first_version(reader, {"created"}).reads["rows"].options == options
 
 
 def test_table_of_another_pipeline_must_exist(flow):
