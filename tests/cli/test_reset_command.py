@@ -36,6 +36,7 @@ def test_reset_shows_what_it_changes_and_asks(ran, golden):
     (land, copy) = json.loads(invoke(ran, "reset", "flow", "--yes", "-o", "json"))
     assert (land["step"], land["generation"], land["new_generation"]) == ("land", 1, 3)
     assert copy["tables"] == [{"table": "copied", "version": 1, "truncated": True}]
+    assert json.loads(invoke(ran, "reset", "flow", "--undo", "-o", "json")) == {"flow/land": 1, "flow/copy": 1}
     assert "exclude" in invoke(ran, "reset", "flow", "--undo", "--downstream", code=2)
 
 

@@ -82,9 +82,12 @@ def reset(
     bundle = load_bundle(find_root(bundle_dir), environment, values)
     with session.bundle_session(bundle, name=f"reset {pipeline}") as spark:
         if undo:
-            for undone in undo_reset(spark, bundle, pipeline, steps):
-                number = undone.checkpoint.generation.previous
-                click.echo(f"{undone.pipeline}/{undone.step.name}: continues with checkpoint generation {number}")
+            generations = {
+                f"{undone.pipeline}/{undone.step.name}": undone.checkpoint.generation.previous
+                for undone in undo_reset(spark, bundle, pipeline, steps)
+            }
+            lines = [f"{step}: continues with checkpoint generation {number}" for step, number in generations.items()]
+            click.echo(json.dumps(generations) if as_json else "\n".join(lines))
             return
         planned = plan_reset(spark, bundle, pipeline, steps, downstream=downstream, table=table)
         if as_json:
