@@ -47,7 +47,8 @@ class TableState:
     is_empty: bool  # it has no rows, and no query has written it
     writers: tuple[Writer, ...] = ()
     transactions: Mapping[str, int] | None = None  # by query id, the last batch of each query; None if unreadable
-    restored: int | None = None  # the version that a RESTORE created and that lacks the step's last batch; None: none
+    # The version that a RESTORE created and that lacks the query's last batch; None if there is no such RESTORE.
+    restore_commit_version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ def check_pair(step: StepState) -> list[Problem]:
 
     The list is empty if the checkpoint is not damaged and belongs to each of the step's tables.
     """
-    if step.checkpoint.damaged:
-        files = ", ".join(step.checkpoint.damaged)
+    if step.checkpoint.damage:
+        files = ", ".join(step.checkpoint.damage)
         fix = f"restore the files from a copy, or start the step over: {step.reset_command}"
         message = f"the checkpoint of {step.writer.name} is damaged: {files}"
         return [Problem(step.checkpoint_directory, message, fix)]
@@ -104,10 +105,11 @@ def _check_table(step: StepState, name: str, table: TableState | None) -> Iterat
             yield _other_writer(step, name, table)
     elif last_batch > checkpoint.last_planned:
         yield _older_checkpoint(step, name, last_batch)
-    elif table.restored is not None and table.restored != step.generation.restored.get(name):
+    elif table.restore_commit_version not in (None, step.generation.restored.get(name)):
         fix = f"restore the newest version of the table, or start the step over: {step.reset_command}"
-        message = f"table {name!r} was restored to an older version (commit {table.restored}): rows are missing from it"
-        yield Problem(table.location, f"{message} that {step.writer.name} will not write again", fix)
+        message = f"table {name!r} was restored to an older version (commit {table.restore_commit_version}): rows are"
+        message += f" missing from it that {step.writer.name} will not write again"
+        yield Problem(table.location, message, fix)
 
 
 def _is_written_by(step: StepState, table: TableState) -> bool:

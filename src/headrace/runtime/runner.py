@@ -55,7 +55,7 @@ def announce_run(
     """
     root = Path(bundle.root)
     release = root.name if (root / MANIFEST).is_file() else ""
-    recorder = Recorder(events_file(bundle.directory, pipeline), pipeline, watch, release=release)
+    recorder = Recorder(events_file(bundle.run_files_directory, pipeline), pipeline, watch, release=release)
     announced = AnnouncedRun(recorder, Stop())
     with watch_requests(bundle.environment, pipeline, announced.stop):
         recorder.record("run started")
@@ -106,7 +106,14 @@ def run(
                 recorder.record("warning", ready.step.name, warning)
         directories = {name: checkpoint.spark_directory for name, checkpoint in guard.checkpoints.items()}
         supervisor = QuerySupervisor(
-            spark, environment, bundle.directory, pipeline, directories, guard.restored_settings, recorder, stop
+            spark,
+            environment,
+            bundle.run_files_directory,
+            pipeline,
+            directories,
+            guard.restored_settings,
+            recorder,
+            stop,
         )
         _run_steps(supervisor, guard, prepared, order.tables_read(bundle), follow=follow, once=once)
 

@@ -88,7 +88,7 @@ class StartGuard:
             checkpoint = self.checkpoints[step.name]
             number = checkpoint.writer.generation
             content = read_checkpoint(checkpoint.files, f"{number}/spark")
-            if content.is_new or content.damaged or ready.stream is None:
+            if content.is_new or content.damage or ready.stream is None:
                 continue
             record = read_record(checkpoint.files, number) or StepRecord()
             environment = self._bundle.environment
