@@ -127,7 +127,7 @@ def _is_written_by(step: StepState, table: TableState) -> bool:
 
 
 def _is_added(step: StepState, name: str) -> bool:
-    """Return whether the table is an additional one, beside all tables that the step wrote before."""
+    """Return whether the table is an additional one: the step still writes all tables that it wrote before."""
     recorded = step.record.tables if step.record else {}
     return bool(recorded) and name not in recorded and recorded.keys() <= step.tables.keys()
 
@@ -170,9 +170,9 @@ def _other_writer(step: StepState, name: str, table: TableState) -> Problem:
         return _renamed_step(step, name, known_other)
     if known_other is not None:
         message = f"table {name!r} has rows that {known_other.name} wrote"
-        return Problem(step.where, message, f"write to another table, or start over with it: {start_over}")
+        return Problem(step.where, message, f"write to another table, or replace the rows of this one: {start_over}")
     if known or any(writer.is_step(step.writer) for writer in table.writers):
-        message = f"the checkpoint of {step.writer.name} is missing, but table {name!r} has rows that it wrote"
+        message = f"the checkpoint of {step.writer.name} is missing, but table {name!r} has rows that the step wrote"
         fix = f"restore {step.checkpoint_directory}, or read everything again: {step.reset_command}"
         return Problem(step.where, message, fix)
     if table.writers:
@@ -185,7 +185,7 @@ def _other_writer(step: StepState, name: str, table: TableState) -> Problem:
 
 
 def _renamed_step(step: StepState, name: str, old: Writer) -> Problem:
-    """Return the problem of a table that was written by a step which is not in the bundle: probably the old name."""
+    """Return the problem of a table that `old` wrote. `old` is not in the bundle; it may be the step's former name."""
     message = f"table {name!r} has rows that {old.name} wrote, which is no longer in the bundle"
     if old.pipeline != step.writer.pipeline and old.step == step.writer.step:
         paths = f"{old.pipeline} {step.writer.pipeline}"
