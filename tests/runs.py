@@ -34,7 +34,7 @@ def values(flow: Flow, table: str) -> list[Any]:
 
 def recorded(flow: Flow) -> list[str]:
     """Return what the events of the pipeline are, but for batches."""
-    return [event.what for event in read_events(flow.bundle().directory, "flow") if event.what != "batch"]
+    return [event.what for event in read_events(flow.bundle().run_files_directory, "flow") if event.what != "batch"]
 
 
 def count_with_timers(rows: DataFrame, /) -> DataFrame:

@@ -100,7 +100,7 @@ def test_batch_without_progress_is_ended_after_stop_grace(hanging, monkeypatch):
         "step 'hanging' was ended in batch 0: none of its Spark tasks finished within 1 second (stop_grace)"
     )
     assert "it repeats the batch" in problem.fix
-    last = list(read_events(hanging.bundle().directory, "flow"))[-1]
+    last = list(read_events(hanging.bundle().run_files_directory, "flow"))[-1]
     assert (last.what, last.message) == ("run failed", problem.message)
     assert hanging.read("hanging") == []
 

@@ -44,7 +44,7 @@ def test_missing_checkpoint_is_new(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "damaged"),
+    ("changes", "damage"),
     [
         ({"metadata": ""}, "metadata is empty"),
         ({"metadata": '{"id'}, "metadata is truncated"),
@@ -58,5 +58,5 @@ def test_missing_checkpoint_is_new(tmp_path):
         ({"offsets_6": None, "offsets_5": None}, "offsets/5 is missing"),
     ],
 )
-def test_damaged_files_are_named(read, changes, damaged):
-    assert read(**changes).damaged == (damaged,)
+def test_damaged_files_are_named(read, changes, damage):
+    assert read(**changes).damage == (damage,)

@@ -43,7 +43,7 @@ BATCH = Event(
 
 def test_each_step_is_a_line(write_bundle: WriteBundle, golden: Callable[[str, str], None]) -> None:
     root = write_bundle({"conf/pipelines/p.yml": STEPS})
-    file = events_file(load_bundle(root).directory, "p")
+    file = events_file(load_bundle(root).run_files_directory, "p")
     file.parent.mkdir(parents=True)
     failed = Event(
         "step failed", "2026-01-01T12:00:01.000Z", "p", "r", 1, "land", message="step 'land' failed: no disk"

@@ -138,7 +138,7 @@ def test_job_that_the_release_does_not_define_is_deleted(tiny, client):
 def test_job_is_restored_if_its_new_run_fails(tiny, workspace, client, monkeypatch):
     before = tiny.deploy()
     changed = tiny.change()
-    work = type(workspace._dispatcher._run_tasks)
+    work = type(workspace._dispatcher._execute_tasks)
     original = work.__call__
 
     def fail(self, run, event, keep):
@@ -165,7 +165,7 @@ def test_new_job_is_left_paused_if_its_run_fails(tiny, workspace, client, monkey
     def fail(self, run, event, keep):
         raise OSError("no such wheel")
 
-    monkeypatch.setattr(type(workspace._dispatcher._run_tasks), "__call__", fail)
+    monkeypatch.setattr(type(workspace._dispatcher._execute_tasks), "__call__", fail)
     with pytest.raises(DeploymentError, match="left paused"):
         tiny.deploy()
     state = tiny.state()
@@ -332,7 +332,7 @@ def test_two_targets_with_one_state_file_are_an_error(tiny):
     # `headrace check` accepts one root path for two targets if their hosts differ.
     same_root = 'host: "https://b.example.com", root_path: /Workspace/Shared/tiny/staging'
     tiny.change(**{"databricks.yml": DATABRICKS.replace("root_path: /Workspace/Shared/tiny/prod", same_root)})
-    message = r"has the tag 'tiny/staging/live', but environment 'prod' uses the same state file"
+    message = r"belongs to environment 'staging', whose state file environment 'prod' also uses"
     with pytest.raises(DeploymentError, match=message):
         tiny.plan(environment="prod")
 

@@ -84,7 +84,7 @@ def test_records_of_kafka_are_expected_to_be_as_many_as_in_the_last_run(flow):
 
     def record_batch(run, **fields):
         event = Event("batch", "now", "flow", run, 1, "land", batch=0, **fields)
-        file = events_file(bundle.directory, "flow")
+        file = events_file(bundle.run_files_directory, "flow")
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a") as lines:
             lines.write(json.dumps(asdict(event)) + "\n")

@@ -84,7 +84,7 @@ def record_of(flow):
 
 def notes(flow):
     flow.run()
-    events = list(read_events(flow.bundle().directory, "flow"))
+    events = list(read_events(flow.bundle().run_files_directory, "flow"))
     last = max(event.run for event in events)
     return [event.message for event in events if event.run == last and event.what == "warning"]
 

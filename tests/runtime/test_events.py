@@ -15,11 +15,11 @@ def write_records(directory, *records):
 
 def test_events_of_a_run_are_read_back(ran):
     _, run = ran
-    events = list(read_events(run.bundle.directory, "flow"))
+    events = list(read_events(run.bundle.run_files_directory, "flow"))
     assert tuple(events) == run.events
     assert [event.what for event in events if event.what != "batch"] == ["run started", "run ended"]
     assert len({event.run for event in events}) == 1
-    lines = events_file(run.bundle.directory, "flow").read_text().splitlines()
+    lines = events_file(run.bundle.run_files_directory, "flow").read_text().splitlines()
     assert all(json.loads(line).keys() == json.loads(lines[0]).keys() for line in lines)
 
 

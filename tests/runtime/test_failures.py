@@ -68,7 +68,7 @@ def test_each_failure_is_one_line_with_its_cause_and_the_other_steps_continue(fl
     text = str(error.value).replace(str(flow.directory), "HERE").replace(__name__, "module")
     golden("failures/all", re.sub(r"part-[\w.-]+", "part", text))
     assert all("\n" not in problem.message for problem in error.value.problems)
-    events = list(read_events(flow.bundle().directory, "flow"))
+    events = list(read_events(flow.bundle().run_files_directory, "flow"))
     failed = [(event.step, event.message) for event in events if event.what == "step failed"]
     assert {step for step, _ in failed} == {"in_python", "in_spark", "in_the_batch", "stopped", "joined"}
     assert sorted(message for _, message in failed) == sorted(problem.message for problem in error.value.problems)

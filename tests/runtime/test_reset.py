@@ -166,7 +166,9 @@ def test_undo_is_refused_if_a_step_would_read_restored_rows_twice(ran):
     start_over(ran, "land", downstream=True)
     bundle = ran.bundle()
     StartGuard(ran.spark, bundle, "flow", order.select_steps(bundle, "flow", ["land"])).record_start("land")
-    with pytest.raises(GuardError, match="streams from a table that is empty since the reset, and would read it twice"):
+    with pytest.raises(
+        GuardError, match="streams from a table that the reset truncated, and would read its rows twice"
+    ):
         undo(ran)
     ran.run()
     assert values(ran, "landed", "copied", "newest") == [[1, 2], [1, 2], [2]]

@@ -78,7 +78,7 @@ def test_run_beside_one_that_has_ended_is_running(tmp_path):
 
 def test_run_that_ended_with_the_totals_of_its_steps(ran):
     _, run = ran
-    status = status_of(run.bundle.directory, "flow", ["land", "count", "new"])
+    status = status_of(run.bundle.run_files_directory, "flow", ["land", "count", "new"])
     assert status.description == f"run ended at {run.events[-1].at}"
     land, count, new = status.steps
     assert (land.rows, land.late, land.duplicates, land.quarantined) == (9, 1, 1, {"malformed": 1})

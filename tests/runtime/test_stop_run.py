@@ -16,7 +16,7 @@ from headrace.runtime.stop_run import stop_run
 
 def record_start(bundle):
     """Record a run of this process, which watches for no requests."""
-    Recorder(events_file(bundle.directory, "p"), "p", lambda event: None).record("run started")
+    Recorder(events_file(bundle.run_files_directory, "p"), "p", lambda event: None).record("run started")
 
 
 def test_run_that_does_not_stop_in_time_is_an_error_and_keeps_the_request(write_bundle):

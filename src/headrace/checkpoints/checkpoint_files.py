@@ -119,7 +119,7 @@ class HadoopFiles:
     def write(self, path: str, content: bytes) -> None:
         """See CheckpointFiles. If the store's rename does not replace files, as in HDFS, delete the old file first.
 
-        Then the write is not atomic: if it is interrupted, the file may be missing.
+        In that case, the write is not atomic: if it is interrupted, the file may be missing.
         """
         target, temporary = self._path(path), self._path(f"{path}.{uuid.uuid4().hex}")
         stream = self._system.create(temporary, True)

@@ -47,7 +47,8 @@ class Generation:
     previous: int = 0  # the generation that `reset --undo` returns to; 0: none
     started_at: str = ""  # the time of the last reset; empty if there was none
     tables: dict[str, AcceptedTable] = field(default_factory=dict)  # by name
-    restored: dict[str, int] = field(default_factory=dict)  # by table: the version that `reset --undo` created
+    # By table, the version that the RESTORE of `reset --undo` created. No rows are missing from this version.
+    restored: dict[str, int] = field(default_factory=dict)
 
     def next(self, tables: dict[str, AcceptedTable]) -> Generation:
         """Return the generation that a reset starts. `tables` are the existing tables of the step, by name."""
@@ -72,7 +73,8 @@ class Generation:
 def read_generation(files: CheckpointFiles) -> Generation:
     """Return the current generation of the step whose directory `files` gives access to.
 
-    Return the first generation if the step was never reset. Raise GuardError if the file cannot be parsed.
+    Return the first generation if the step was never reset, so that the file is missing. Raise GuardError if the file
+    cannot be parsed.
     """
     content = files.read(FILE)
     if content is None:

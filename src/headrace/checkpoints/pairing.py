@@ -47,7 +47,8 @@ class TableState:
     is_empty: bool  # it has no rows, and no query has written it
     writers: tuple[Writer, ...] = ()
     transactions: Mapping[str, int] | None = None  # by query id, the last batch of each query; None if unreadable
-    restored: int | None = None  # the version that a RESTORE created and that lacks the step's last batch; None: none
+    # The version that a RESTORE created and that lacks the query's last batch; None if there is no such RESTORE.
+    restore_commit_version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ def check_pair(step: StepState) -> list[Problem]:
 
     The list is empty if the checkpoint is not damaged and belongs to each of the step's tables.
     """
-    if step.checkpoint.damaged:
-        files = ", ".join(step.checkpoint.damaged)
+    if step.checkpoint.damage:
+        files = ", ".join(step.checkpoint.damage)
         fix = f"restore the files from a copy, or start the step over: {step.reset_command}"
         message = f"the checkpoint of {step.writer.name} is damaged: {files}"
         return [Problem(step.checkpoint_directory, message, fix)]
@@ -104,10 +105,11 @@ def _check_table(step: StepState, name: str, table: TableState | None) -> Iterat
             yield _other_writer(step, name, table)
     elif last_batch > checkpoint.last_planned:
         yield _older_checkpoint(step, name, last_batch)
-    elif table.restored is not None and table.restored != step.generation.restored.get(name):
+    elif table.restore_commit_version not in (None, step.generation.restored.get(name)):
         fix = f"restore the newest version of the table, or start the step over: {step.reset_command}"
-        message = f"table {name!r} was restored to an older version (commit {table.restored}): rows are missing from it"
-        yield Problem(table.location, f"{message} that {step.writer.name} will not write again", fix)
+        message = f"table {name!r} was restored to an older version (commit {table.restore_commit_version}): rows are"
+        message += f" missing from it that {step.writer.name} will not write again"
+        yield Problem(table.location, message, fix)
 
 
 def _is_written_by(step: StepState, table: TableState) -> bool:
@@ -125,7 +127,7 @@ def _is_written_by(step: StepState, table: TableState) -> bool:
 
 
 def _is_added(step: StepState, name: str) -> bool:
-    """Return whether the table is an additional one, beside all tables that the step wrote before."""
+    """Return whether the table is an additional one: the step still writes all tables that it wrote before."""
     recorded = step.record.tables if step.record else {}
     return bool(recorded) and name not in recorded and recorded.keys() <= step.tables.keys()
 
@@ -168,9 +170,9 @@ def _other_writer(step: StepState, name: str, table: TableState) -> Problem:
         return _renamed_step(step, name, known_other)
     if known_other is not None:
         message = f"table {name!r} has rows that {known_other.name} wrote"
-        return Problem(step.where, message, f"write to another table, or start over with it: {start_over}")
+        return Problem(step.where, message, f"write to another table, or replace the rows of this one: {start_over}")
     if known or any(writer.is_step(step.writer) for writer in table.writers):
-        message = f"the checkpoint of {step.writer.name} is missing, but table {name!r} has rows that it wrote"
+        message = f"the checkpoint of {step.writer.name} is missing, but table {name!r} has rows that the step wrote"
         fix = f"restore {step.checkpoint_directory}, or read everything again: {step.reset_command}"
         return Problem(step.where, message, fix)
     if table.writers:
@@ -183,7 +185,7 @@ def _other_writer(step: StepState, name: str, table: TableState) -> Problem:
 
 
 def _renamed_step(step: StepState, name: str, old: Writer) -> Problem:
-    """Return the problem of a table that was written by a step which is not in the bundle: probably the old name."""
+    """Return the problem of a table that `old` wrote. `old` is not in the bundle; it may be the step's former name."""
     message = f"table {name!r} has rows that {old.name} wrote, which is no longer in the bundle"
     if old.pipeline != step.writer.pipeline and old.step == step.writer.step:
         paths = f"{old.pipeline} {step.writer.pipeline}"

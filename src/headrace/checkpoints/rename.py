@@ -36,7 +36,7 @@ def rename_checkpoints(files: CheckpointFiles, old: str, new: str) -> None:
     for source in moved:
         require_unlocked(f"{files.directory}/{source}", source)
     for source, target in moved.items():
-        files.delete(target)  # a refused start of the renamed step has left its lock file there
+        files.delete(target)  # a refused start of the renamed step may have left its lock file there
         files.move(source, target)
 
 

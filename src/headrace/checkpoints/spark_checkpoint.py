@@ -16,13 +16,13 @@ from headrace.checkpoints.checkpoint_files import CheckpointFiles
 
 @dataclass(frozen=True)
 class SparkCheckpoint:
-    """The content of a checkpoint directory, as far as a start depends on it."""
+    """The content of a checkpoint directory, as far as the start of a step depends on it."""
 
     query_id: str = ""  # empty: no query has been started with this checkpoint
     planned: tuple[int, ...] = ()  # the numbers of the files in `offsets`
     completed: tuple[int, ...] = ()  # the numbers of the files in `commits`
     settings: Mapping[str, str] = field(default_factory=dict)  # those that Spark restores from the last planned batch
-    damaged: tuple[str, ...] = ()  # for messages: files that are empty, truncated or missing
+    damage: tuple[str, ...] = ()  # a message for each file that is empty, truncated or missing
 
     @property
     def is_new(self) -> bool:
@@ -41,32 +41,35 @@ class SparkCheckpoint:
 
 
 def read_checkpoint(files: CheckpointFiles, path: str = "spark") -> SparkCheckpoint:
-    """Return the content of the checkpoint in the directory `path` of `files`. It may be missing or damaged."""
-    entries = files.sizes(path)
-    offsets, commits = files.sizes(f"{path}/offsets"), files.sizes(f"{path}/commits")
-    planned, completed = _numbers(offsets), _numbers(commits)
-    query_id, damaged = "", list(_missing_files(planned, completed))
-    damaged += [
+    """Return the content of the checkpoint at `path`, relative to `files.directory`.
+
+    The checkpoint may be missing or damaged.
+    """
+    entry_sizes = files.sizes(path)
+    offset_sizes, commit_sizes = files.sizes(f"{path}/offsets"), files.sizes(f"{path}/commits")
+    planned, completed = _numbers(offset_sizes), _numbers(commit_sizes)
+    query_id, damage = "", list(_missing_files(planned, completed))
+    damage += [
         f"{directory}/{number} is empty"
-        for directory, sizes in (("offsets", offsets), ("commits", commits))
+        for directory, sizes in (("offsets", offset_sizes), ("commits", commit_sizes))
         for number in _numbers(sizes)
         if sizes[str(number)] == 0
     ]
-    if "metadata" in entries:
+    if "metadata" in entry_sizes:
         query_id = str(_json(files.read(f"{path}/metadata")).get("id", ""))
         if not query_id:
-            damaged.append(f"metadata is {'truncated' if entries['metadata'] else 'empty'}")
+            damage.append(f"metadata is {'truncated' if entry_sizes['metadata'] else 'empty'}")
     elif planned or completed:
-        damaged.append("metadata is missing")
+        damage.append("metadata is missing")
     settings: dict[str, str] = {}
-    if planned and offsets[str(planned[-1])]:
+    if planned and offset_sizes[str(planned[-1])]:
         # The lines are a version, metadata as JSON, and the offset of each source, or "-" if it has none yet.
         lines = (files.read(f"{path}/offsets/{planned[-1]}") or b"").splitlines()
         is_complete = len(lines) >= 3 and all(line == b"-" or _is_json(line) for line in lines[1:])
         settings = _json(lines[1]).get("conf", {}) if is_complete else {}
         if not is_complete:
-            damaged.append(f"offsets/{planned[-1]} is truncated")
-    return SparkCheckpoint(query_id, planned, completed, settings, tuple(damaged))
+            damage.append(f"offsets/{planned[-1]} is truncated")
+    return SparkCheckpoint(query_id, planned, completed, settings, tuple(damage))
 
 
 def _missing_files(planned: tuple[int, ...], completed: tuple[int, ...]) -> Iterable[str]:

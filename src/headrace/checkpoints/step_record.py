@@ -22,11 +22,10 @@ class StepRecord:
     release: str = ""
     started_at: str = ""
     tables: dict[str, str] = field(default_factory=dict)  # by name, the ids of the tables that the step writes
-    inputs: dict[str, dict[str, str]] = field(default_factory=dict)  # kind and location of the sources that it streams
+    inputs: dict[str, dict[str, str]] = field(default_factory=dict)  # by input, the kind and location of its source
     signature: dict[str, Any] = field(default_factory=dict)  # what its query computes; empty if unknown
-    changes: list[dict[str, str]] = field(
-        default_factory=list
-    )  # accepted at its starts: time, release and sentence of each
+    # The changes with which the step has started: the time, the release and the sentence of each.
+    changes: list[dict[str, str]] = field(default_factory=list)
 
 
 def read_record(files: CheckpointFiles, generation: int) -> StepRecord | None:

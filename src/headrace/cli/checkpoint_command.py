@@ -194,7 +194,7 @@ def _checkpoint_facts(
         "generation": current.generation.number,
         "completed": content.last_completed,
         "query": content.query_id,
-        "damaged": list(content.damaged),
+        "damaged": list(content.damage),
     }
     if with_details:
         record = read_record(current.files, current.generation.number)

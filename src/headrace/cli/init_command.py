@@ -17,7 +17,7 @@ from headrace.cli.help_examples import examples
     "directory",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The directory of the bundle, which must not exist or contain only .git; by default ./NAME.",
+    help="The directory of the bundle, by default ./NAME. It must not exist yet, or contain nothing but .git.",
 )
 def init(name: str, directory: Path | None) -> None:
     """Create a bundle.
@@ -34,4 +34,5 @@ def init(name: str, directory: Path | None) -> None:
         click.echo(f"  cd {shlex.quote(str(bundle_dir))}")
     click.echo("  scripts/test    # the first time, this creates the virtual environment")
     click.echo("  scripts/run")
-    click.echo("  git init && git add . && git commit -m 'A new bundle'    # a release records its commit")
+    comment = "# a release records the commit that it was built from"
+    click.echo(f"  git init && git add . && git commit -m 'A new bundle'    {comment}")

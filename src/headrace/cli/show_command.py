@@ -42,7 +42,7 @@ def show(
     Prints rows, the size and the version of the table. With --quarantine, does so for the quarantine table of the step
     that writes the table; its rows include the reasons.
 
-    Tables with windows and quarantine tables show their newest rows, other tables rows in no particular order.
+    Quarantine tables, and tables with windows, show their newest rows. Other tables show rows in no particular order.
     """
     from headrace.config.load import find_root, load_bundle
     from headrace.observe import table_info
@@ -71,6 +71,8 @@ def format_table_info(info: TableInfo) -> str:
         console.print(table)
     size = f"{info.count} rows, {info.files} files, {info.size / 1e6:.1f} MB, version {info.version}"
     open_windows = (
-        f"\n{info.open_windows} windows are still open, each counted once per group" if info.open_windows else ""
+        f"\n{info.open_windows} open windows, counted separately for each combination of the grouping columns"
+        if info.open_windows
+        else ""
     )
     return f"{captured.get()}{info.name}: {size}; {len(info.rows)} shown{open_windows}"

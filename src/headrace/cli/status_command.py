@@ -32,7 +32,9 @@ def status(pipeline: str, environment: str, values: dict[str, str], bundle_dir: 
     from headrace.runtime.run_status import status_of
 
     bundle = load_bundle(find_root(bundle_dir), environment, values)
-    run_status = status_of(bundle.directory, pipeline, [step.name for step in pipeline_steps(bundle, pipeline)])
+    run_status = status_of(
+        bundle.run_files_directory, pipeline, [step.name for step in pipeline_steps(bundle, pipeline)]
+    )
     if as_json:
         click.echo(json.dumps(run_status.as_json()))
         return

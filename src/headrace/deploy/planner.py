@@ -17,7 +17,7 @@ from headrace.release.releases import Release
 
 def plan(release: Release, target: DeployTarget, state: State) -> Plan:
     """Return the plan that deploys a release to an environment, whose recorded state is `state`."""
-    upload.require_downloadable(release, target)
+    upload.require_files_within_size_limit(release, target)
     desired = {
         key: _with_run_as(job, state.jobs.get(key), target) for key, job in desired_jobs(release, target).items()
     }
@@ -37,8 +37,9 @@ def plan(release: Release, target: DeployTarget, state: State) -> Plan:
 def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: DeployTarget) -> DesiredJob:
     """Return the desired job, with a `run_as` added if only the deployed job has one.
 
-    The platform would keep the old `run_as` of a job that is sent without one. The added `run_as` is the old user, or
-    the deploying user if the old one is a service principal.
+    The platform keeps the old `run_as` of a job that is sent without one. If that is a user, the desired job gets the
+    same `run_as`, so that the plan shows what the job will have. If it is a service principal, the desired job gets the
+    deploying user instead, so that a service principal that the bundle no longer names does not stay on the job.
     """
     deployed_run_as = deployed.body.get("run_as") if deployed else None
     if not deployed_run_as or "run_as" in desired.body:
@@ -79,7 +80,7 @@ def _require_same_environment(job: RemoteJob, target: DeployTarget) -> None:
     if len(tag_parts) < 2 or tag_parts[1] == target.name:
         return
     raise DeploymentError(
-        f"job {job.id} has the tag {job.tag!r}, but environment {target.name!r} uses the same state file",
+        f"job {job.id} belongs to environment {tag_parts[1]!r}, whose state file environment {target.name!r} also uses",
         where=f"{target.remote.name}: {target.root}",
         fix="give each target its own workspace.root_path",
     )

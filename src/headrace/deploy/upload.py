@@ -39,8 +39,8 @@ def upload_release(release: Release, target: DeployTarget, report: Report) -> No
     remote.write_file(f"{directory}/{MANIFEST}", release.manifest.to_json().encode())
 
 
-def require_downloadable(release: Release, target: DeployTarget) -> None:
-    """Raise DeploymentError if a file of the release could be uploaded but is too large to be downloaded again."""
+def require_files_within_size_limit(release: Release, target: DeployTarget) -> None:
+    """Raise DeploymentError if a file of the release is too large to be downloaded again after its upload."""
     limit = target.remote.max_file_size
     if limit is None:
         return

@@ -28,7 +28,7 @@ class TableInfo:
     files: int  # the number of files
     size: int  # in bytes
     version: int
-    open_windows: int  # each window is counted once per group
+    open_windows: int  # counted separately for each combination of the grouping columns
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields with the keys of the JSON output."""
@@ -110,8 +110,9 @@ def _collect_in_utc(frame: DataFrame) -> tuple[tuple[Any, ...], ...]:
 
 
 def _count_open_windows(bundle: Bundle, name: str) -> int:
-    """Return the number of open windows of a gold table, each counted once per group.
+    """Return the number of open windows of a gold table.
 
+    Windows are counted separately for each combination of the grouping columns.
     The step that writes the table keeps the open windows in its state; the event of its last batch has their number.
     Return 0 if there is no batch yet, or if no gold step with `output: append` writes the table.
     """
@@ -120,7 +121,7 @@ def _count_open_windows(bundle: Bundle, name: str) -> int:
             if name in step.tables_written and step.layer == "gold" and step.output == "append":
                 batches = [
                     event
-                    for event in read_events(bundle.directory, pipeline.name)
+                    for event in read_events(bundle.run_files_directory, pipeline.name)
                     if event.step == step.name and event.what == "batch"
                 ]
                 return batches[-1].state_rows if batches else 0

@@ -20,8 +20,9 @@ def is_hidden(path: str) -> bool:
 
 
 def list_files(root: Path, names: Iterable[str]) -> list[str]:
-    """Return the paths of the files `names` of the bundle, and of all files in the directories `names`.
+    """Return the paths of the files to pack.
 
+    `names` are paths of files and directories in the bundle. Return these files, and all files in these directories.
     Skip names that do not exist and, in directories, hidden files and Python's caches. Raise ConfigurationError with a
     problem for each link that cannot be packed.
     """
@@ -97,7 +98,7 @@ def _is_outside(root: Path, path: Path) -> bool:
 
 
 def _links(root: Path, path: Path) -> Iterator[Path]:
-    """Yield those parts of a path below the bundle's directory that are symbolic links, outermost first."""
+    """Yield the symbolic links among a path and its ancestors below `root`, outermost first."""
     parts = path.relative_to(root).parts
     for length in range(1, len(parts) + 1):
         ancestor = root.joinpath(*parts[:length])

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def adopt_tables(spark: SparkSession, bundle: Bundle, pipeline: str, name: str) -> dict[str, AcceptedTable]:
-    """Accept the existing tables of a step, with the rows that other writers left in them. Return the tables.
+    """Accept the existing tables of a step, with the rows that other writers left in them. Return the tables by
+    name.
 
     Raise GuardError if the step is running, and DataError if none of its tables exists.
     """

@@ -35,7 +35,7 @@ def is_large(bundle: Bundle, pipeline: str, steps: Sequence[Step]) -> bool:
         inputs = [read for read in step.reads.values() if not read.static]
         sources = [environment.sources[read.source] for read in inputs if read.source]
         reads_kafka = any(isinstance(source, KafkaSource) for source in sources)
-        if reads_kafka and _expected_records(bundle.directory, pipeline, step.name) > LARGE_RECORDS:
+        if reads_kafka and _expected_records(bundle.run_files_directory, pipeline, step.name) > LARGE_RECORDS:
             return True
         file_paths = [source.path for source in sources if isinstance(source, FileSource)]
         tables = [table_of(environment, str(read.table)) for read in inputs if read.table and read.table not in written]

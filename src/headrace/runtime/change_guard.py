@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NOT_COMPARED = "its query was not compared with the one that wrote its checkpoint"
+# The key of a step to which a problem points, for the parts of a signature that have a key of their own.
 KEYS = {"static_inputs": "reads", "watermarks": "reads", "sources": "reads", "sinks": "writes", "output_mode": "output"}
 
 
@@ -38,10 +39,10 @@ class StepChanges:
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know of a step that starts."""
-        started = [each for each in self.changes if each not in self.refused and each.verdict > Verdict.SAFE]
+        """The warnings for the step when it starts: the note, and the changes that are neither safe nor refused."""
+        reported = [each for each in self.changes if each not in self.refused and each.verdict > Verdict.SAFE]
         prefix = "accepted: " if self.is_accepted else ""
-        return [*([self.note] if self.note else []), *(prefix + each.sentence for each in started)]
+        return [*([self.note] if self.note else []), *(prefix + each.sentence for each in reported)]
 
 
 def find_changes(
@@ -49,8 +50,9 @@ def find_changes(
 ) -> StepChanges:
     """Return what has changed in a step since its checkpoint was written.
 
-    `record` is that of the checkpoint, `new` the signature of the step now, and `stream` the frame of its query, which
-    Spark compares with the state if the signature has changed.
+    `record` is the record of the step's last start, `new` the signature of the step now (None if it could not be
+    computed), `stream` the frame of its query, and `checkpoint` Spark's checkpoint directory. Unless both signatures
+    are known and equal, Spark compares the query with the state in the checkpoint.
     """
     moved = tuple(_moved_sources(step, environment, record))
     old = _old_signature(record)
@@ -94,6 +96,7 @@ def described_sources(step: Step, environment: Environment) -> dict[str, dict[st
         if source is None:
             continue
         described[name] = {"kind": source.kind}
+        # With `fileNameOnly`, Spark recognises a file by its name, so the files of a moved directory are not new.
         if isinstance(source, FileSource) and not is_true({**source.options, **read.options}, "fileNameOnly"):
             described[name]["path"] = source.path
         elif isinstance(source, KafkaSource):
@@ -102,7 +105,10 @@ def described_sources(step: Step, environment: Environment) -> dict[str, dict[st
 
 
 def _moved_sources(step: Step, environment: Environment, record: StepRecord) -> Iterator[Change]:
-    """Yield the sources that have another kind or location in the environment than when the step last started."""
+    """Yield the sources that have another kind or location in the environment than when the step last started.
+
+    A source that was not recorded then counts as unchanged.
+    """
     verdicts = {
         "kind": (Verdict.NEEDS_NEW_GENERATION, "the checkpoint has the offsets of the old kind"),
         "path": (
@@ -119,6 +125,7 @@ def _moved_sources(step: Step, environment: Environment, record: StepRecord) -> 
 
 
 def _old_signature(record: StepRecord) -> Signature | None:
+    """Return the recorded signature; None if there is none, or if its format is unknown."""
     try:
         return Signature.from_json(record.signature) if record.signature else None
     except ValueError:
@@ -126,12 +133,13 @@ def _old_signature(record: StepRecord) -> Signature | None:
 
 
 def _refusal(state: StateCheck) -> Iterator[Change]:
+    """Yield a change if Spark refuses the state; without two signatures, its cause is unknown."""
     if state.is_refused:
         sentence = f"Spark refuses the checkpoint: {state.reason}"
         yield Change("checkpoint", "", "", Verdict.NEEDS_NEW_GENERATION, sentence)
 
 
 def _key_path(step: Step, each: Change) -> tuple[str, ...]:
-    """Return the key of a step under which a change was made, as far as its path in the signature shows it."""
+    """Return the key of the step under which a change was made, as far as the change's path shows it."""
     part = each.path.partition("[")[0].partition(".")[0]
     return (KEYS.get(part, "with" if step.with_ else "transform" if step.transform else "reads"),)

@@ -47,10 +47,9 @@ class PreparedStep:
     schema: StructType  # of the rows that the step writes
     has_verdicts: bool  # the rows are checked, so some may be quarantined
     uses_spark_sink: bool
-    has_timers: bool = False  # of processing time: Spark starts batches even without new rows, so that no trigger ends
-    pending_tables: frozenset[str] = (
-        frozenset()
-    )  # inputs that this run will create; the query is opened again when they exist
+    has_timers: bool = False  # with processing-time timers, Spark starts batches without new rows, so no trigger ends
+    # The tables that the step reads and that this run will create; the query is opened again when they exist.
+    pending_tables: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     writer: DataStreamWriter | None = None  # None if tables were pending when the step was prepared
     stream: DataFrame | None = None  # the rows given to the writer
@@ -94,7 +93,8 @@ def prepare_all(
 ) -> list[PreparedStep]:
     """Prepare the steps in order. Raise ConfigurationError with the problems of all steps.
 
-    A step that reads a table of a step with problems is not prepared: it would only report their consequences.
+    A step is not prepared if a table that it reads is missing because another step has problems: it would only report
+    the consequences of these.
     `on_counts` returns, for the name of a step, the function that takes the counts of its batches.
     """
     prepared: list[PreparedStep] = []

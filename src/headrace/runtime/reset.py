@@ -1,7 +1,7 @@
 """Start steps over: plan what a reset changes, start new checkpoint generations, and return to the previous ones.
 
-A reset deletes nothing in a checkpoint. It makes the next generation current; the tables are emptied when the step
-starts the next time, so that a reset can be undone until then without a trace.
+A reset deletes nothing in a checkpoint. It makes the next generation current. The tables are truncated when the step
+starts the next time, so that a reset that is undone before leaves the tables unchanged.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class TableReset:
     """What a reset does to one table."""
 
     name: str
-    truncated: bool
-    accepted: AcceptedTable
+    truncated: bool  # by the next start of the step; otherwise the rows are kept
+    accepted: AcceptedTable  # the table's entry in the new generation
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class StepReset:
     pipeline: str
     step: Step
     checkpoint: StepCheckpoint
-    tables: tuple[TableReset, ...]  # those that exist, the quarantine included
+    tables: tuple[TableReset, ...]  # those that exist, the quarantine table included
     warnings: tuple[str, ...]
 
     @property
@@ -66,8 +66,9 @@ def plan_reset(
 ) -> tuple[StepReset, ...]:
     """Return what a reset of the steps would change, each step after those whose tables it reads.
 
-    Without a choice for the tables, those of upserts are kept and all others are truncated. Raise GuardError with all
-    reasons why the reset would give wrong rows.
+    `table` is the choice for the tables of sinks. Without it, those of upserts are kept and all others are truncated.
+    Quarantine tables are always truncated. With `downstream`, also reset the steps that stream from these tables. Raise
+    GuardError with all reasons why the reset would lose or repeat rows, or make another step fail.
     """
     steps = _selected(bundle, pipeline, names, downstream=downstream)
     resets: list[StepReset] = []
@@ -84,7 +85,8 @@ def plan_reset(
 def apply_reset(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]) -> None:
     """Make the new generations current. Raise GuardError if one of the steps is running.
 
-    Readers come before the steps whose tables they read: a reader that is reset alone is correct as well.
+    Reset readers before the steps whose tables they read: if this is interrupted, a reader that was reset alone is
+    still correct.
     """
     with _locked(spark, bundle, resets):
         for reset in reversed(resets):
@@ -95,7 +97,8 @@ def apply_reset(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]
 def undo_reset(spark: SparkSession, bundle: Bundle, pipeline: str, names: Collection[str]) -> tuple[StepReset, ...]:
     """Return to the previous generations of the steps, and restore the tables that were truncated.
 
-    Raise GuardError if a step was not reset, or if its new generation has completed a batch.
+    Raise GuardError if a step was not reset, if its new generation has completed a batch, if another step streams from
+    a table that has been truncated, or if a step is running.
     """
     resets: list[StepReset] = []
     problems: list[Problem] = []
@@ -148,6 +151,7 @@ def _plan_table(spark: SparkSession, bundle: Bundle, name: str, *, truncated: bo
 
 
 def _check_choice(bundle: Bundle, pipeline: str, step: Step, choice: TableChoice | None) -> Iterator[Problem]:
+    """Yield the sinks of a step with which it cannot be reset, or not with this choice."""
     for number, sink in enumerate(step.writes):
         where = bundle.where(pipeline, "steps", step.name, "writes", number)
         if choice == "keep" and sink.table and sink.mode == "append":
@@ -172,7 +176,7 @@ def _check_readers(bundle: Bundle, pipeline: str, resets: Sequence[StepReset]) -
                 message = (
                     f"step {reader.name!r} streams from a table of step {reset.step.name!r}, and would fail when that"
                 )
-                message += " is written from the beginning"
+                message += " table is written from the beginning"
                 fix = f"reset it too: headrace reset {pipeline} {names} --downstream"
                 yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
 
@@ -183,13 +187,13 @@ def _check_undo(bundle: Bundle, pipeline: str, step: Step, checkpoint: StepCheck
         yield Problem(where, f"step {step.name!r} has no reset that could be undone", "name the step that was reset")
         return
     if read_checkpoint(checkpoint.files, f"{generation.number}/spark").completed:
-        message = f"step {step.name!r} has completed a batch since its reset, so that cannot be undone"
+        message = f"step {step.name!r} has completed a batch since its reset, so the reset cannot be undone"
         yield Problem(where, message, "to start it over again, use headrace reset without --undo")
-    emptied = [
+    truncated = [
         name for name, table in generation.tables.items() if table.origin == "truncated" and not table.is_pending
     ]
-    for reader_pipeline, reader in _stream_readers(bundle, set(emptied)):
-        message = f"step {reader.name!r} streams from a table that is empty since the reset, and would read it twice"
+    for reader_pipeline, reader in _stream_readers(bundle, set(truncated)):
+        message = f"step {reader.name!r} streams from a table that the reset truncated, and would read its rows twice"
         fix = f"run the step, so that it reads everything again: headrace run {pipeline} --step {step.name}"
         yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
 
@@ -203,7 +207,10 @@ def _stream_readers(bundle: Bundle, tables: Collection[str]) -> Iterator[tuple[s
 
 
 def _selected(bundle: Bundle, pipeline: str, names: Collection[str], *, downstream: bool) -> list[tuple[str, Step]]:
-    """Return the steps to reset with their pipelines, each after those whose tables it reads."""
+    """Return the steps to reset with their pipelines, each after those whose tables it reads.
+
+    With `downstream`, these include all steps that stream from tables of the others.
+    """
     selected = {(pipeline, step.name) for step in order.select_steps(bundle, pipeline, names)}
     ordered = [(Path(locations.file).stem, step) for locations, step in order.all_steps(bundle)]
     for name, step in ordered if downstream else ():
@@ -215,7 +222,7 @@ def _selected(bundle: Bundle, pipeline: str, names: Collection[str], *, downstre
 
 
 def _locked(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]) -> ExitStack:
-    """Lock the steps. Raise GuardError if one of them is running."""
+    """Lock the steps until the returned context ends. Raise GuardError if one of them is running."""
     with ExitStack() as stack:
         for reset in resets:
             directory = step_directory(bundle.environment, reset.pipeline, reset.step.name)

@@ -55,7 +55,7 @@ def announce_run(
     """
     root = Path(bundle.root)
     release = root.name if (root / MANIFEST).is_file() else ""
-    recorder = Recorder(events_file(bundle.directory, pipeline), pipeline, watch, release=release)
+    recorder = Recorder(events_file(bundle.run_files_directory, pipeline), pipeline, watch, release=release)
     announced = AnnouncedRun(recorder, Stop())
     with watch_requests(bundle.environment, pipeline, announced.stop):
         recorder.record("run started")
@@ -105,9 +105,8 @@ def run(
             for warning in [*ready.warnings, *guard.notes(ready.step.name)]:
                 recorder.record("warning", ready.step.name, warning)
         directories = {name: checkpoint.spark_directory for name, checkpoint in guard.checkpoints.items()}
-        supervisor = QuerySupervisor(
-            spark, environment, bundle.directory, pipeline, directories, guard.restored_settings, recorder, stop
-        )
+        files, restored = bundle.run_files_directory, guard.restored_settings
+        supervisor = QuerySupervisor(spark, environment, files, pipeline, directories, restored, recorder, stop)
         _run_steps(supervisor, guard, prepared, order.tables_read(bundle), follow=follow, once=once)
 
 
@@ -127,7 +126,10 @@ def _check(
     *guards: StartGuard,
     on_counts: Callable[[str], OnCounts] = ignore_counts,
 ) -> list[PreparedStep]:
-    """Prepare the steps. Raise the problems of all of them and of the guards together."""
+    """Prepare the steps. Raise the problems of all of them and of the guards together.
+
+    If a step cannot be prepared, the guards do not look for changes.
+    """
     problems = [problem for guard in guards for problem in guard.check_pairs()]
     prepared: list[PreparedStep] = []
     try:
@@ -147,7 +149,10 @@ def is_unbounded(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, fol
 
 
 def is_short(bundle: Bundle, pipeline: str, only: Sequence[str] = (), *, follow: bool, once: bool) -> bool:
-    """Return whether a run would end by itself and has little to read."""
+    """Return whether a run would end by itself and has little to read.
+
+    The amount counts only with the local engine: on a cluster, every run that would end by itself is short.
+    """
     if is_unbounded(bundle, pipeline, only, follow=follow, once=once):
         return False
     is_local = isinstance(bundle.environment.engine, LocalEngine)
@@ -185,7 +190,7 @@ def _run_steps(
         finally:
             supervisor.stop_all()
     except KeyboardInterrupt as interrupt:
-        # This call also returns the unfinished batches of the first one.
+        # This call of `abandon` also returns the unfinished batches of the first call.
         raise type(interrupt)(supervisor.abandon()) from None
     except UnfinishedBatchError as error:
         supervisor.abandon()
@@ -247,7 +252,7 @@ def _max_parallel(environment: Environment) -> int:
 
 
 def _without_errors(clean_up: Callable[[], None]) -> None:
-    """Call `clean_up`. Ignore its errors, as after a death of the JVM: they would hide how the run ended."""
+    """Call `clean_up`. Ignore its errors, such as those after the JVM has died: they would hide how the run ended."""
     with suppress(Exception):
         clean_up()
 

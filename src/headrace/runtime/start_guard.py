@@ -1,7 +1,7 @@
-"""Guard the start of a run: checkpoints must belong to the tables of their steps, and fit what the steps compute now.
+"""Guard the start of a run: checkpoints must belong to the tables of their steps, and fit the steps' queries.
 
-Nothing is written before all steps have passed. Then the guard records for the next start what each step computes, and
-which tables belong to its checkpoint: in `signature.json` and in the properties of the tables.
+Nothing is written before all steps have passed. Then the guard records, for the next start, what each step computes and
+which tables belong to its checkpoint. It writes this to `signature.json` and to the properties of the tables.
 """
 
 from __future__ import annotations
@@ -78,17 +78,17 @@ class StartGuard:
         return problems
 
     def check_changes(self, prepared: Iterable[PreparedStep]) -> list[Problem]:
-        """Return the problems of steps that compute something else than their checkpoints were written for."""
+        """Return the problems of steps whose queries no longer fit their checkpoints."""
         problems: list[Problem] = []
         for ready in prepared:
             step = ready.step
             if self._steps.get(step.name) is not step or step.name in self._mismatched:
-                continue  # of another pipeline, or its changes are not what is wrong with it
+                continue  # a step of another pipeline, or one that has a problem already, from `check_pairs`
             self._signatures[step.name] = ready.signature
             checkpoint = self.checkpoints[step.name]
             number = checkpoint.writer.generation
             content = read_checkpoint(checkpoint.files, f"{number}/spark")
-            if content.is_new or content.damaged or ready.stream is None:
+            if content.is_new or content.damage or ready.stream is None:
                 continue
             record = read_record(checkpoint.files, number) or StepRecord()
             environment = self._bundle.environment
@@ -99,13 +99,13 @@ class StartGuard:
         return problems
 
     def notes(self, name: str) -> list[str]:
-        """Return what a user should know of a step that starts: changes for new rows, settings without effect."""
+        """Return the warnings for a step that starts: changes that were not refused, and settings without effect."""
         found = self._changes.get(name, StepChanges())
         frozen = frozen_settings(self._spark, self._steps[name], self.restored_settings.get(name, {}))
         return [*found.notes, *frozen]
 
     def record_start(self, name: str) -> None:
-        """Complete a reset, and record that a step starts and that the tables that exist now belong to it."""
+        """Truncate the tables that a reset left to this start. Then record the start, and the tables that exist."""
         checkpoint = self.checkpoints[name]
         self._truncate_tables(checkpoint)
         writer = checkpoint.writer
@@ -120,6 +120,7 @@ class StartGuard:
             self._release,
             started_at,
             inputs=described_sources(self._steps[name], self._bundle.environment),
+            # If the new signature could not be computed, the old one stays.
             signature=signature.to_json() if signature else old.signature if old else {},
             changes=[*(old.changes if old else []), *changes][-MAX_CHANGES:],
         )
@@ -127,9 +128,9 @@ class StartGuard:
         self.record_tables(name)
 
     def record_tables(self, name: str) -> None:
-        """Record the tables that have been created since the start. The step's query must not be running.
+        """Record the tables of a step that exist and are not recorded yet, and name the step in their properties.
 
-        A change of a table's properties would make the query fail.
+        The step's query must not be running: a change of a table's properties would make it fail.
         """
         checkpoint = self.checkpoints[name]
         writer = checkpoint.writer
@@ -147,7 +148,7 @@ class StartGuard:
             write_record(checkpoint.files, writer.generation, replace(record, tables=tables))
 
     def _truncate_tables(self, checkpoint: StepCheckpoint) -> None:
-        """Truncate the tables that a reset left to the next start."""
+        """Truncate the tables whose truncation a reset left to the next start of the step."""
         generation = checkpoint.generation
         for name, pending in generation.pending_tables.items():
             table = table_of(self._bundle.environment, name)
@@ -157,7 +158,10 @@ class StartGuard:
             write_generation(checkpoint.files, generation)
 
     def _check_upstream(self, name: str) -> Iterator[Problem]:
-        """Yield the tables that the step streams and that a reset will truncate, in a step that this run leaves out."""
+        """Yield a problem for each table that the step streams, and whose truncation after a reset is still pending.
+
+        Tables that steps of this run write are no problem: these steps truncate them when they start.
+        """
         streamed = {read.table for read in self._steps[name].reads.values() if read.table and not read.static}
         for pipeline in self._bundle.pipelines.values():
             for writer in pipeline.steps.values():
@@ -187,11 +191,11 @@ class StartGuard:
             {each: table_state(self._spark, table, content.query_id) for each, table in tables.items()},
             steps=frozenset((pipeline.name, step) for pipeline in bundle.pipelines.values() for step in pipeline.steps),
         )
-        # Only the messages of problems name the owners of other checkpoints.
+        # Only messages need the steps of other checkpoints, so these are read only if there is a problem.
         return check_pair(state) and check_pair(replace(state, queries=self._all_queries()))
 
     def _all_queries(self) -> dict[str, Writer]:
-        """Return the steps that have checkpoints in this environment, by the id of their queries."""
+        """Return the steps that have checkpoints in this environment, by the ids of the checkpoints' queries."""
         queries = {}
         files = open_files(self._bundle.environment.checkpoints, self._spark)
         for pipeline in files.sizes():

@@ -26,7 +26,7 @@ def step_signature(
 ) -> Signature | None:
     """Return the signature of a step; None if it cannot be computed, as with Spark Connect, which hides the plan.
 
-    `inputs` are the real inputs. `transform` returns the rows that the step writes for such inputs.
+    `inputs` are the real inputs. `transform` returns the rows that the step writes, for inputs with the same names.
     """
     with tempfile.TemporaryDirectory(prefix="headrace-signature-") as directory:
         try:
@@ -57,7 +57,7 @@ def _described_input(read: Read) -> dict[str, str]:
 
 
 def _described_sink(sink: Sink) -> dict[str, object]:
-    name = getattr(sink, sink.kind)
+    name = getattr(sink, sink.kind)  # no text for the console: it has no name
     described: dict[str, object] = {"kind": sink.kind, "name": name if isinstance(name, str) else ""}
     if sink.kind == "table":
         described |= {"mode": sink.mode, "keys": list(sink.keys), "sequence": sink.sequence or ""}

@@ -21,11 +21,11 @@ def stop_run(bundle: Bundle, pipeline: str, *, within: float, report: Callable[[
     Raise DataError if no run is active, or if it cannot be asked because its checkpoints are not on a disk. Raise
     StepError if the run has not ended after `within` seconds.
     """
-    before = status_of(bundle.directory, pipeline, [])
+    before = status_of(bundle.run_files_directory, pipeline, [])
     if not before.is_running:
         raise DataError(
             f"pipeline {pipeline!r} is not running in environment {bundle.environment.name!r}: {before.description}",
-            where=str(bundle.directory),
+            where=str(bundle.run_files_directory),
             fix=f"start it: headrace run {pipeline} --env {bundle.environment.name}",
         )
     request = stop_request.request_file(bundle.environment, pipeline)
@@ -38,7 +38,7 @@ def stop_run(bundle: Bundle, pipeline: str, *, within: float, report: Callable[[
     stop_request.write_request(Path(request), by=f"process {os.getpid()}", within=within)
     report(f"pipeline {pipeline}: asked to stop between two batches …")
     deadline = time.monotonic() + within
-    while (now := status_of(bundle.directory, pipeline, [])).is_running:
+    while (now := status_of(bundle.run_files_directory, pipeline, [])).is_running:
         if time.monotonic() > deadline:
             raise StepError(
                 f"pipeline {pipeline!r} has not stopped within {within:g} seconds: {now.description}",

@@ -49,7 +49,7 @@ class QuerySupervisor:
 
     spark: SparkSession
     environment: Environment
-    directory: Path
+    directory: Path  # for the events and logs of runs
     pipeline: str
     checkpoints: Mapping[str, str]  # Spark's checkpoint directory of each step
     restored_settings: Mapping[str, Mapping[str, str]]  # what Spark restores from each step's checkpoint
@@ -57,8 +57,10 @@ class QuerySupervisor:
     stop: Stop
     failed: dict[str, StepError] = field(default_factory=dict)  # by step name, as are the other dictionaries
     running: dict[str, RunningStep] = field(default_factory=dict)
-    unfinished: list[str] = field(default_factory=list)  # a message for each abandoned batch
-    _writers: dict[str, DataStreamWriter] = field(default_factory=dict)  # of steps whose tables were pending
+    unfinished: list[str] = field(default_factory=list)  # for each abandoned batch, the step and the batch
+    _writers: dict[str, DataStreamWriter] = field(
+        default_factory=dict
+    )  # of steps that were prepared with pending tables
 
     @unmasked()
     def start(self, step: PreparedStep, trigger: Trigger) -> None:
@@ -69,7 +71,7 @@ class QuerySupervisor:
 
     @unmasked()
     def run_once(self, step: PreparedStep, defaults: Mapping[str, Setting]) -> int:
-        """Run a step over all available data, and return how many rows it read.
+        """Run a step over all available data, and return how many rows it read; 0 if the run is stopping.
 
         `defaults` are Spark settings; the step's own settings take precedence.
         """
@@ -126,7 +128,7 @@ class QuerySupervisor:
     def compaction(self) -> Mapping[str, Setting]:
         """The settings with which Delta merges small files, for queries that run for days.
 
-        They are empty if the environment sets this itself, or if its engine is not local.
+        They are empty if the session has a value for the setting already, or if the engine is not local.
         """
         is_unset = self.spark.conf.get(AUTO_COMPACT, None) is None
         return {AUTO_COMPACT: True} if isinstance(self.environment.engine, LocalEngine) and is_unset else {}
@@ -153,7 +155,7 @@ class QuerySupervisor:
         return self.running[step.name]
 
     def _writer(self, prepared: PreparedStep) -> DataStreamWriter:
-        """Return the step's writer. If tables were pending, open its query first, now that they exist."""
+        """Return the step's writer. If tables were pending when it was prepared, open its query now that they exist."""
         if prepared.writer is not None:
             return prepared.writer
         name = prepared.step.name
@@ -198,7 +200,8 @@ class QuerySupervisor:
     def _finish(self, running: RunningStep, *, stopped: bool = False) -> int:
         """Return the number of rows that an ended query read.
 
-        If it failed, record the failure, and raise it as StepError if the step's `on_failure` is "stop".
+        If the query failed, record the failure, and raise it as StepError if the step's `on_failure` is "stop". An
+        interruption is no failure if the query was stopped.
         """
         prepared, _, query = running
         name = prepared.step.name
@@ -224,6 +227,7 @@ def _has_ended(query: StreamingQuery, *, timeout: float) -> bool:
 
 
 def _may_be_active(query: StreamingQuery) -> bool:
+    """Return whether the query is active; True if that cannot be found out."""
     with suppress(Exception):  # a signal that interrupts a call also breaks the connection to the JVM
         return bool(query.isActive)
     return True
@@ -235,5 +239,6 @@ def _stop_quietly(query: StreamingQuery) -> None:
 
 
 def _last_batch(query: StreamingQuery) -> Any:
+    """Return the number of the last batch whose progress Spark has reported; None if there is none."""
     progress = query.lastProgress
     return progress["batchId"] if progress else None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-# They set up closures, in the alphabetical order of the variables' names (3.11).
+# Instructions that set up closures. They are left out: their order is that of the variables' names (3.11).
 CLOSURE_INSTRUCTIONS = {"MAKE_CELL", "COPY_FREE_VARS", "LOAD_CLOSURE"}
 VARIABLE_INSTRUCTIONS = {*dis.haslocal, *dis.hasfree}
 BEHAVIOUR_FLAGS = 0x3AC  # *args, **kwargs, generator, coroutine; other flags depend on docstrings and future imports
@@ -59,7 +59,10 @@ class CodeNames:
 
 
 def modules_imported(code: CodeType) -> set[str]:
-    """Return the modules that the code and its nested functions import when they run, by absolute name."""
+    """Return the modules in the import statements of the code and of its nested functions.
+
+    Relative imports are returned without their dots, so not by the module's full name.
+    """
     imports = (item.argval for item in dis.get_instructions(code) if item.opname == "IMPORT_NAME")
     nested = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return set(filter(None, imports)).union(*map(modules_imported, nested))

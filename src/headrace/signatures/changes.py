@@ -34,6 +34,6 @@ class Change:
 
 
 def change(path: str, what: str, old: str, new: str, verdict: Verdict, effect: str) -> Change:
-    """Return a change whose sentence says what changed, from what to what, and the effect."""
+    """Return a change whose sentence names what has changed, both values, and the effect. An empty value is "none"."""
     old, new = old or "none", new or "none"
     return Change(path, old, new, verdict, f"{what} {old} → {new}: {effect}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class CheckpointCopy:
-    """A copy, in which the next batch is prepared as a restart does it. Spark may write into it."""
+    """A copy that is prepared for its next batch as a restart of the query would do it. Spark may write into it."""
 
     def __init__(self, checkpoint: Path, directory: Path) -> None:
         self.directory = directory
@@ -20,7 +20,7 @@ class CheckpointCopy:
         for operator in sorted((checkpoint / "state").glob("*")):
             for metadata in (operator / "_metadata", operator / "_stateSchema"):
                 _copy_directory(metadata, checkpoint, directory)
-            for metadata in (operator / "0").rglob("_metadata"):  # the schema of partition 0 is that of all
+            for metadata in (operator / "0").rglob("_metadata"):  # all partitions have the schema of partition 0
                 _copy_directory(metadata, checkpoint, directory)
         planned = _batches(directory / "offsets")
         self._last_offsets = directory / "offsets" / str(planned[-1]) if planned else None
@@ -31,14 +31,19 @@ class CheckpointCopy:
 
     @property
     def has_batches(self) -> bool:
+        """Whether a batch has been planned with the checkpoint."""
         return self._last_offsets is not None
 
     @property
     def state(self) -> str:
+        """The directory of the state, which has metadata but no rows."""
         return str(self.directory / "state")
 
     def settings(self) -> dict[str, str]:
-        """Return the session settings with which a restart plans: shuffle partitions, state store and others."""
+        """Return the session settings with which a restart plans: shuffle partitions, state store and others.
+
+        Return an empty dictionary if no batch has been planned.
+        """
         if self._last_offsets is None:
             return {}
         lines = self._last_offsets.read_text(encoding="utf-8").splitlines()

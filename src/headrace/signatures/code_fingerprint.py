@@ -36,7 +36,7 @@ VALUE_MODULES = {"datetime", "decimal", "fractions", "pathlib", "uuid", "zoneinf
 def code_fingerprint(code: Any, *, module: str = "") -> str:
     """Return 10 hexadecimal digits that identify the behaviour of a function, a class or an object.
 
-    `module` is the user's module in which it was made, by default the one of the function or class.
+    `module` is the user's module in which the object was made; by default, the module of the function or class.
     """
     return short_hash(_Fingerprint((module or _module_of(code)).split(".")[0]).text(code))
 
@@ -60,6 +60,7 @@ class _Fingerprint:
         self._done: dict[int, tuple[Any, str]] = {}  # rendered objects; keeping them alive keeps their ids unique
 
     def text(self, value: Any) -> str:
+        """Return the text of an object, or the hash of its text if the text is long."""
         if isinstance(value, SCALARS) and type(value) in SCALARS:
             return repr(value)
         if id(value) in self._done:
@@ -88,7 +89,7 @@ class _Fingerprint:
         return self._wrapper(value) or self._object(value)
 
     def _wrapper(self, value: Any) -> str:
-        """Return the text of an object that wraps functions; empty if it is none."""
+        """Return the text of an object that wraps functions; empty if it wraps none."""
         if isinstance(value, types.MethodType):
             return f"method({self.text(value.__func__)},{self.text(value.__self__)})"
         if isinstance(value, functools.partial):
@@ -151,7 +152,10 @@ class _Fingerprint:
         return f"def({body},{defaults},{closure},{self._globals(value.__code__, value.__globals__)})"
 
     def _globals(self, code: types.CodeType, module: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the globals that the code names, and the attributes of the user's modules that it names."""
+        """Return the names and texts of the globals that the code uses.
+
+        Of a user's module, return the attributes whose names occur in the code.
+        """
         names = sorted(names_used(code))
         values = {name: module[name] for name in names if name in module} | self._imported(code)
         found = []

@@ -22,9 +22,9 @@ POSITION = re.compile(r"after \w+: ")  # of a filter, relative to the stateful o
 
 
 def compare(old: Signature, new: Signature, *, state_check: StateCheck | None = None) -> tuple[Change, ...]:
-    """Return all changes from `old` to `new`; none if the query means the same.
+    """Return all changes from `old` to `new`; an empty tuple if the query computes the same.
 
-    `state_check` is Spark's own comparison of the new query with the checkpoint.
+    `state_check` is Spark's own comparison of the new query with the checkpoint; None if there was none.
     """
     comparable = (old.spark, old.python, old.format) == (new.spark, new.python, new.format)
     old = with_input_names_of(new, old)
@@ -99,7 +99,7 @@ def _compare_rows(old: Signature, new: Signature) -> Iterator[Change]:
 def _compare_output_mode(old: Signature, new: Signature) -> Iterator[Change]:
     if old.output_mode != new.output_mode:
         modes = old.output_mode, new.output_mode
-        effect = "the sink gets new rows on other terms than the old ones"
+        effect = "new rows reach the sink in another output mode than the old ones"
         yield change("output_mode", "output mode", *modes, Verdict.SAFE_FOR_NEW_ROWS, effect)
 
 
@@ -115,7 +115,7 @@ def _compare_session(old: Signature, new: Signature) -> Iterator[Change]:
 
 
 def _compare_versions(old: Signature, new: Signature, check: StateCheck | None) -> Iterator[Change]:
-    """Yield the change of versions, with which texts and hashes may differ although the query does not."""
+    """Yield the change of versions: because of it, texts and hashes may differ although the query is the same."""
     before, after = (f"Spark {each.spark}, Python {each.python}, format {each.format}" for each in (old, new))
     if old.digest == new.digest:
         verdict, effect = Verdict.SAFE, "the query is the same"
@@ -129,7 +129,10 @@ def _compare_versions(old: Signature, new: Signature, check: StateCheck | None) 
 
 
 def _filters(old: Signature, new: Signature) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the filters of both; without their positions if the operators that positions refer to have changed."""
+    """Return the filters of both signatures.
+
+    Return them without their positions if the stateful operators, to which positions refer, have changed.
+    """
     if [item.kind for item in old.stateful] == [item.kind for item in new.stateful]:
         return old.filters, new.filters
     before, after = (tuple(sorted(POSITION.sub("", text) for text in each.filters)) for each in (old, new))

@@ -14,12 +14,12 @@ MIXED_WINDOWS = "rows of both {} would be mixed in the state and in the table"
 NEW_VARIABLES = "state variables may be added and removed"
 OLD_CONDITION = "which rows are in the state was decided by the old condition"
 USER_CODE = "whether the old state still fits depends on the code"
-# The properties of operators that Spark does not compare with the state.
+# The properties that Spark does not compare with the state: the verdict on a change, and its effect.
 PROPERTIES = {
     "code": (Verdict.UNKNOWN, USER_CODE),
     "settings": (Verdict.UNKNOWN, USER_CODE),
     "output": (Verdict.SAFE_FOR_NEW_ROWS, "only new rows have the new columns, and the sink must accept them"),
-    "output mode": (Verdict.SAFE_FOR_NEW_ROWS, "the sink gets new rows on other terms than the old ones"),
+    "output mode": (Verdict.SAFE_FOR_NEW_ROWS, "new rows reach the sink in another output mode than the old ones"),
     "rows": (Verdict.SAFE_FOR_NEW_ROWS, "the limit counts the rows that were written before"),
 }
 
@@ -55,6 +55,10 @@ def compare_stateful(
 def _compare_keys(
     path: str, old: Operator, new: Operator, decision: StateDecision, *, comparable: bool
 ) -> Iterator[Change]:
+    """Compare the keys: their number and types, which are the layout of the state, how they are computed, their names.
+
+    Unless `comparable`, keys with the same names count as computed in the same way.
+    """
     path, what = f"{path}.keys", f"keys of {_name(old)}"
     is_layout_same = _types(old.keys) == _types(new.keys)
     is_renamed = [key.name for key in old.keys] != [key.name for key in new.keys]
@@ -82,7 +86,7 @@ def _changed_window(path: str, before: str, after: str, verdict: Verdict) -> Cha
 
 
 def _compare_values(path: str, old: Operator, new: Operator, decision: StateDecision) -> Iterator[Change]:
-    """Compare the aggregates; their aliases are part of the output only."""
+    """Compare the aggregates, but not their names: these belong to the output."""
     if _texts(old.values) == _texts(new.values):
         return
     is_known = old.state_columns and new.state_columns
@@ -110,7 +114,7 @@ def _compare_properties(path: str, old: Operator, new: Operator, decision: State
 
 
 def _compare_state_columns(path: str, old: Operator, new: Operator, decision: StateDecision) -> Iterator[Change]:
-    """Compare the columns that a join has in its state: a column that a later step uses is added to them."""
+    """Compare the columns that a join has in its state: a column that a later operator uses is added to them."""
     if old.kind != "join" or not (old.state_columns and new.state_columns) or old.state_columns == new.state_columns:
         return
     verdict = decision.verdict(Verdict.NEEDS_NEW_GENERATION)
@@ -132,7 +136,7 @@ def _shared_variables_are_same(old: Operator, new: Operator) -> bool:
 
 
 def _changed_windows(old: Sequence[Column], new: Sequence[Column]) -> list[tuple[str, str]]:
-    """Return the descriptions of windows that differ, if nothing else of the keys differs."""
+    """Return the old and the new description of each window that differs; an empty list if other keys differ too."""
     if len(old) != len(new):
         return []
     windows = []
@@ -150,6 +154,7 @@ def _name(operator: Operator) -> str:
 
 
 def _brief(operator: Operator) -> str:
+    """Return the operator as, for example, "aggregate(country, day)"."""
     keys = ", ".join(key.name or key.text for key in operator.keys)
     return f"{operator.kind}({keys})"
 

@@ -10,13 +10,13 @@ from headrace.signatures.signature import Column, Signature
 
 
 def compare_output(old: Signature, new: Signature) -> Iterator[Change]:
-    """Yield the changes of the output: its columns, and the formulas that no change of an operator explains."""
+    """Yield the changes of the output's columns, and of the formulas unless a change of an operator explains them."""
     before, after = _by_name(old), _by_name(new)
-    gone = [_typed(before[name]) for name in before if _type(after, name) != before[name].type]
+    removed = [_typed(before[name]) for name in before if _type(after, name) != before[name].type]
     added = [_typed(after[name]) for name in after if _type(before, name) != after[name].type]
-    if gone or added:
+    if removed or added:
         effect = "only new rows have the new columns, and the sink must accept them" if added else "new rows lack them"
-        texts = ", ".join(gone), ", ".join(added)
+        texts = ", ".join(removed), ", ".join(added)
         yield change("output", "output columns", *texts, Verdict.SAFE_FOR_NEW_ROWS, effect)
     effect = "new rows are computed differently; rows that are written stay as they are"
     for name in before:
@@ -28,7 +28,10 @@ def compare_output(old: Signature, new: Signature) -> Iterator[Change]:
 
 
 def _explained(text: str, old: Signature, new: Signature) -> str:
-    """Return an old formula with the keys and aggregates of the new operators, whose changes are reported already."""
+    """Return an old formula with the new keys and aggregates in place of the old ones.
+
+    `compare_stateful` reports the changes of these already.
+    """
     pairs = []
     for before, after in zip(old.stateful, new.stateful, strict=False):
         for columns, others in ((before.keys, after.keys), (before.values, after.values)):
@@ -42,6 +45,7 @@ def _explained(text: str, old: Signature, new: Signature) -> str:
 
 
 def _by_name(signature: Signature) -> dict[str, Column]:
+    """Return the columns of the output by name. Of columns with equal names, number all but the first."""
     columns: dict[str, Column] = {}
     for column in signature.output:
         name, count = column.name, 2

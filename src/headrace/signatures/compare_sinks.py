@@ -7,9 +7,11 @@ from typing import Any
 
 from headrace.signatures.changes import Change, Verdict, change
 
-DECIDED = ("kind", "name", "mode", "keys", "sequence", "partition_by")
+# The keys of a sink that are compared first, in this order.
+FIRST_KEYS = ("kind", "name", "mode", "keys", "sequence", "partition_by")
+# The keys of a sink whose change leads to wrong rows, with the reason.
 WRONG = {
-    "mode": "rows that are in the sink were written on other terms",
+    "mode": "rows that are in the sink were written in the old mode",
     "keys": "rows that are in the table are identified by the old keys",
     "sequence": "rows that are in the table were chosen by the old sequence",
 }
@@ -33,8 +35,8 @@ def _compare_sink(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
             return ", ".join(map(str, value))
         return "" if value is None or value is False else str(value)
 
-    others = sorted((old.keys() | new.keys()) - set(DECIDED))
-    for key in (*DECIDED, *others):
+    others = sorted((old.keys() | new.keys()) - set(FIRST_KEYS))
+    for key in (*FIRST_KEYS, *others):
         before, after = text(old, key), text(new, key)
         if before == after:
             continue

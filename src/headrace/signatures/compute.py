@@ -70,7 +70,7 @@ def _complete_plan_texts(spark: SparkSession) -> Iterator[None]:
 
 
 def _without_ctes(result: DataFrame) -> Any:
-    """Return the analysed plan, with common table expressions in the places that use them."""
+    """Return the analysed plan, in which each use of a common table expression is replaced by its definition."""
     in_jvm: Any = result._jdf
     plan = in_jvm.queryExecution().analyzed()
     if "WithCTE" not in plan.toString():
@@ -80,7 +80,10 @@ def _without_ctes(result: DataFrame) -> Any:
 
 
 def _with_state_columns(operators: list[Operator], result: DataFrame, output_mode: str) -> list[Operator]:
-    """Return the operators with the columns of their state, as far as Spark's planner shows them."""
+    """Return the operators with the columns of their state.
+
+    Return them unchanged if Spark's planner does not show the state of each operator.
+    """
     columns = state_columns(result, output_mode) if operators else []
     if len(columns) != len(operators):
         return operators

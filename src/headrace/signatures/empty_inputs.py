@@ -1,4 +1,4 @@
-"""Empty inputs with the declared schemas: signatures are made over them, so that no source has to be reachable."""
+"""Empty inputs with given schemas. Signatures are computed over these, so that no source has to be reachable."""
 
 from __future__ import annotations
 

@@ -18,8 +18,10 @@ from headrace.signatures.signature import Column
 from headrace.signatures.time_windows import find_window, replace_window_times
 
 ID = re.compile(r"#(\d+)L?(?:-T\d+ms)?")  # L marks a bigint, T a watermark's delay
+# The id of a Python function or of a subquery. The text of an expression shows no more of their code.
 HAS_NESTED_CODE = re.compile(r"\)#\d|(?:subquery|list|exists)#\d")
 LAMBDA_VARIABLE = re.compile(r"lambda \w+$")
+# Seeds of random functions. Spark chooses a seed if the user gives none.
 SEED = re.compile(r"\b(randn?|randstr|uniform)(\((?:[^()]|\([^()]*\))*?)(?:, )?-?\d{9,}")
 OPTIONAL_SEED = re.compile(r"(?:, )?Some\(-?\d+\)")
 JAVA_ADDRESS = re.compile(r"\b((?:org|java|scala)\.[\w.$]+)@[0-9a-f]{1,8}\b")
@@ -90,7 +92,11 @@ def shorten(text: str) -> str:
 
 
 def _replace_ids(raw: str, scope: Scope, hashes: Mapping[str, str]) -> str:
-    """Return the text with lineage for names with ids. An unknown `#12` stays: it is part of a literal or a name."""
+    """Return the text with replacements for names that have ids.
+
+    Columns are replaced by their lineage, and variables of lambdas by numbers. Functions and subqueries get their hash
+    from `hashes`. An unknown `#12` stays: it is part of a literal or a name.
+    """
     lambdas: dict[str, str] = {}
     text, position = "", 0
     for match in ID.finditer(raw):

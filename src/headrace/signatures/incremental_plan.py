@@ -33,8 +33,8 @@ def plan_batch(
 ) -> Any:
     """Return Spark's IncrementalExecution of a batch of the query.
 
-    With `session`, a session of the JVM, it is the first batch after a restart: `executedPlan` then compares the query
-    with the state's metadata below `state`, and writes there.
+    With `session`, a session of the JVM, the batch is the first one after a restart: `executedPlan` then compares the
+    query with the state's metadata in the directory `state`, and writes into this directory.
     """
     jvm: Any = frame.sparkSession._jvm
     in_jvm: Any = frame._jdf
@@ -75,6 +75,7 @@ def state_columns(frame: DataFrame, output_mode: str) -> list[tuple[str, ...]]:
 
 
 def _state_inputs(plan: Any) -> Any:
+    """Yield for each stateful operator the column types of its inputs, in the order of the state directories."""
     children = list(items(plan.children()))
     for child in children:
         yield from _state_inputs(child)
@@ -83,5 +84,5 @@ def _state_inputs(plan: Any) -> Any:
 
 
 def _module(jvm: Any, name: str) -> Any:
-    """Return a Scala object."""
+    """Return the Scala object with this name, which is the only instance of its class."""
     return getattr(getattr(jvm, f"{name}$"), "MODULE$")

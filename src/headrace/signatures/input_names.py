@@ -1,4 +1,4 @@
-"""Compare queries whose inputs have other names, but are otherwise the same."""
+"""Rename the inputs in a signature, so that a renamed input is not a change of the query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from headrace.signatures.signature import Column, Input, Operator, Signature, Wa
 def with_input_names_of(new: Signature, old: Signature) -> Signature:
     """Return the old signature with the input names of the new one, matched by position.
 
-    An input's name is only its name in the step: what it reads, and its position in the checkpoint, are compared.
+    An input's name is only its name in the step. What the input reads, and its position in the checkpoint, are not
+    changed here, so that they can be compared. If the numbers of inputs differ, the names stay as they are.
     """
     names: dict[str, str] = {}
     for before, after in ((old.sources, new.sources), (old.static_inputs, new.static_inputs)):

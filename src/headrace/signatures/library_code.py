@@ -15,8 +15,8 @@ LIBRARIES = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name i
 def is_library(module: str, package: str) -> bool:
     """Return whether a module is library code, seen from the user's `package`.
 
-    A deployed bundle is installed beside the libraries. So the packages of the wheel that contains `package` are user
-    code, wherever they are.
+    A deployed bundle is installed beside the libraries. So all packages of the wheel that contains `package` are user
+    code, even if they are installed.
     """
     top = module.split(".")[0]
     if top in ("", "__main__", package):

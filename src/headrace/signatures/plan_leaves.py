@@ -12,7 +12,7 @@ from headrace.signatures.signature import Input
 
 
 class PlanLeaves:
-    """Collects the inputs of a plan in their order. `inputs` says what each of them reads."""
+    """Collects the inputs of a plan in their order. `inputs` has, by input, the kind and the name of what it reads."""
 
     def __init__(self, inputs: Mapping[str, Mapping[str, str]]) -> None:
         self._inputs = inputs
@@ -23,8 +23,8 @@ class PlanLeaves:
     def read(self, leaf: Any) -> dict[str, Lineage]:
         """Return the columns of a leaf, and add the leaf to the inputs unless the same leaf occurred before.
 
-        Both sides of a self join are inputs, as in the checkpoint, which has offsets for each. Branches of a union
-        share one.
+        A leaf is the same if its columns have the same ids. So both sides of a self join are inputs, as in the
+        checkpoint, which has offsets for each side; branches of a union that read the same input share one.
         """
         columns = [(column_id(column), str(column.name())) for column in items(leaf.output())]
         if not columns:  # the initial state of transformWithState, if there is none

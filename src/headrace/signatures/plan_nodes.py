@@ -26,7 +26,7 @@ def type_name(expression: Any) -> str:
 
 
 def conjuncts(condition: Any) -> list[Any]:
-    """Return the conditions that AND combines."""
+    """Return the conditions that AND combines; the condition itself if it is no AND."""
     if class_name(condition) != "And":
         return [condition]
     return [part for side in items(condition.children()) for part in conjuncts(side)]

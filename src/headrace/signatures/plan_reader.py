@@ -17,7 +17,7 @@ from headrace.signatures.plan_nodes import class_name, column_id, conjuncts, ite
 from headrace.signatures.signature import Column, Operator, Watermark
 
 Columns = dict[str, Lineage]
-# They change neither rows nor columns.
+# Operators that change neither rows nor columns.
 TRANSPARENT = {
     *("SubqueryAlias", "View", "ResolvedHint", "UnresolvedHint", "WithCTE", "CollectMetrics"),
     *("Repartition", "RepartitionByExpression", "RebalancePartitions"),
@@ -90,7 +90,7 @@ class PlanReader:
         return self._with_new_columns(node, kind, scope)
 
     def _branch(self, node: Any, number: int) -> Columns:
-        """Read a child of a node. Filters in a branch of a union are marked with its number, which is not 0."""
+        """Read a child of a node. In a union, `number` marks the filters of the branch; otherwise it is 0."""
         start = len(self._filters)
         scope = self._walk(node)
         if number:
@@ -110,6 +110,7 @@ class PlanReader:
         return Lineage(str(item.name()), self._text(computed, scope))
 
     def _aggregate(self, node: Any, scope: Scope) -> Columns:
+        """Add the aggregation to the operators, and return the columns that it computes."""
         operator = stateful_operators.read_aggregation(node, lambda item: self._column(item, scope))
         self._add(node, operator)
         expressions = list(items(node.aggregateExpressions()))
@@ -126,6 +127,7 @@ class PlanReader:
             self.others.append(f"static join {_describe(operator)}")
 
     def _add(self, node: Any, operator: Operator) -> None:
+        """Add an operator: on a stream, it has state; on static rows, it is one of the others."""
         if node.isStreaming():
             self.stateful.append(operator)
         else:
@@ -160,7 +162,7 @@ class PlanReader:
         return self._with_new_columns(node, f"{kind}~{short_hash(str(texts))}", scope)
 
     def _with_new_columns(self, node: Any, origin: str, scope: Columns) -> Columns:
-        """Return the scope with the columns that the node itself makes, named after it."""
+        """Return the scope, and the columns that the node itself makes, whose text is `origin` and their name."""
         made = {column_id(item): str(item.name()) for item in items(node.output())}
         return {number: Lineage(name, f"{origin}.{name}") for number, name in made.items()} | scope
 

@@ -34,9 +34,9 @@ class StateVariables:
 
 
 def declared_state(processor: Any) -> tuple[list[str], dict[str, Any]]:
-    """Return the state variables that a processor's `init` declares, and the processor's own settings.
+    """Return the state variables that a processor's `init` declares, and the attributes that the processor had before.
 
-    `init` runs on an unpickled copy of the processor, as it does in the worker.
+    `processor` is the copy from the query's plan, which `init` may change, as it does in the worker.
     """
     settings = dict(vars(processor))
     variables = StateVariables()

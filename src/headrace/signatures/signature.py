@@ -1,7 +1,7 @@
 """The signature of a query: a small value that describes what the query computes, stored as JSON.
 
-It is made over empty inputs, so it contains no locations. Unchanged code has the same signature in every process, on
-every machine and in every environment.
+It is computed over empty inputs, so it contains no locations. Unchanged code has the same signature in every process,
+on every machine and in every environment.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ VERSION_FIELDS = ("format", "spark", "python")
 class Input:
     """An input of the query: its name in the step, and what it reads."""
 
-    input: str
-    kind: str
-    name: str = ""
+    input: str  # the name in the step
+    kind: str  # of what the input reads, such as "source" or "table"
+    name: str = ""  # of what the input reads, such as "table orders"
 
 
 @dataclass(frozen=True)

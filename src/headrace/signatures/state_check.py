@@ -1,7 +1,7 @@
 """Ask Spark whether the state of a checkpoint fits a query, without starting the query.
 
 Before its first batch after a restart, Spark compares the query's operators and the types in their state with the
-metadata of the state. Planning that batch is enough for it: no source is read and no state is loaded.
+metadata of the state. Planning that batch is enough for the comparison: no source is read and no state is loaded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace.signatures.incremental_plan import plan_batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The conditions of errors that mean that the state does not fit (4.2.0). A directory that cannot be read has others.
+# Error conditions that mean that the state does not fit (4.2.0). If the state cannot be read, there are others.
 STATE_ERROR = re.compile(
     r"\[((?:STATE_STORE_(?!CANNOT|FAILED)|STREAMING_STATEFUL_OPERATOR_|STATEFUL_PROCESSOR_|TRANSFORM_WITH_STATE_)[\w.]+)\]"
     r" (.+)"
@@ -56,9 +56,10 @@ class StateCheck:
 
 
 def check_state(result: DataFrame, output_mode: str, checkpoint: str) -> StateCheck:
-    """Return whether Spark accepts the state in a checkpoint for a query. `result` is the query's real frame.
+    """Return whether Spark accepts the state in a checkpoint for a query.
 
-    The checkpoint and the session stay as they are. What cannot be checked is no error.
+    `result` is the query's frame over its real inputs. The checkpoint and the session stay as they are. If the state
+    cannot be checked, return why; no error is raised.
     """
     path = local_path(checkpoint)
     if not path:

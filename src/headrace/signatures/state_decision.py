@@ -1,4 +1,4 @@
-"""The verdict on changes of state, for which Spark's own check of the checkpoint counts more than a rule."""
+"""The verdict on changes of state. Spark's own check of the checkpoint takes precedence over the rules."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ MIXED = "Spark accepts the old state, which was computed differently, so rows wo
 
 
 class StateDecision:
-    """Decides between WRONG_ROWS and NEEDS_NEW_GENERATION. `explains_refusal`: a change gives a reason to refuse."""
+    """Decides between WRONG_ROWS and NEEDS_NEW_GENERATION.
+
+    `explains_refusal` is whether one of the changes is a reason for Spark to refuse the checkpoint.
+    """
 
     def __init__(self, check: StateCheck | None) -> None:
         self._check = check
         self.explains_refusal = False
 
     def verdict(self, expected: Verdict) -> Verdict:
-        """Return the verdict on a change of state that is expected to be refused or to give wrong rows."""
+        """Return the verdict on a change of state; `expected` if Spark has not checked the state."""
         verdict = expected
         if self._check and self._check.is_refused:
             verdict = Verdict.NEEDS_NEW_GENERATION
@@ -28,5 +31,5 @@ class StateDecision:
 
 
 def effect_on_state(verdict: Verdict, mixed: str = MIXED) -> str:
-    """Return what the verdict means; `mixed` is the effect if Spark accepts the old state."""
+    """Return the effect of a change with this verdict; `mixed` is the effect if Spark accepts the old state."""
     return mixed if verdict is Verdict.WRONG_ROWS else REFUSED

@@ -1,4 +1,4 @@
-"""Read the operators of a plan that have state, and joins."""
+"""Read the joins of a plan, and the operators that have state on a stream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_deduplication(node: Any, column: ReadColumn) -> Operator:
 
 
 def read_aggregation(node: Any, column: ReadColumn) -> Operator:
-    """Return an aggregation: its keys, and the other columns that it computes, with their names."""
+    """Return an aggregation: its keys, and as values the other columns that it computes."""
     keys = tuple(map(column, items(node.groupingExpressions())))
     texts = {key.text for key in keys}
     computed = map(column, items(node.aggregateExpressions()))

@@ -23,6 +23,7 @@ WINDOW_TIME = re.compile(
     r"LongType, Timestamp\w*\)"
 )
 AMOUNT = re.compile(r"(-?\d+) (week|day|hour|minute|second|millisecond|microsecond)s?\b", re.IGNORECASE)
+# The units in which durations are described, in microseconds.
 UNITS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000}
 
 
@@ -58,13 +59,16 @@ def replace_window_times(text: str) -> str:
 
 
 def describe_window(key: str) -> tuple[str, str] | None:
-    """Return the time and the description, such as "15 minutes, slide 5 minutes", of a window's text."""
+    """Return the time and the description, such as "15 minutes, slide 5 minutes", of a window's text.
+
+    Return None if the text is not that of a window.
+    """
     match = re.fullmatch(r"(?:session_)?window\((.+?), ((?:gap .+|-?\d+ \w+(?:, (?:slide|offset) -?\d+ \w+)*))\)", key)
     return (match[1], match[2]) if match else None
 
 
 def _gap(text: str) -> str:
-    """Return the gap of a session window in one unit; a gap that depends on the row as it is."""
+    """Return the gap of a session window in one unit. A gap that depends on the row is returned unchanged."""
     if AMOUNT.sub("", text).replace("interval", "").strip():
         return text
     lengths = {**UNITS, "week": 7 * UNITS["day"], "microsecond": 1}

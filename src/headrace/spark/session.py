@@ -97,7 +97,7 @@ def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: boo
         spark = open_session(
             bundle.environment.engine,
             name=name,
-            directory=bundle.directory,
+            directory=bundle.run_files_directory,
             python_path=str(Path(bundle.root) / "src"),
             settings=bundle.environment.settings,
             short=short,
@@ -116,7 +116,9 @@ def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: boo
     except Exception as error:
         if jvm.has_died(error):
             fix = "check the log named above and the free memory, then start again: no rows are lost"
-            raise SetupError("Spark's JVM has died", where=str(jvm.log_file(bundle.directory)), fix=fix) from error
+            raise SetupError(
+                "Spark's JVM has died", where=str(jvm.log_file(bundle.run_files_directory)), fix=fix
+            ) from error
         raise
     finally:
         if not was_running:

@@ -279,6 +279,7 @@ BAD_CASES: dict[str, dict[str, str]] = {
     ),
     "no_step_of_the_layer": with_job(("entry_point: bronze", "entry_point: silver")),
     "missing_required_value": with_job((', value: "user=${var.user}"', "")),
+    "missing_parameters_in_a_list": with_job((' --env, "${bundle.target}",', ""), (', "--value=user=${var.user}"', "")),
     "invalid_values_of_a_job": with_job(
         ('value: "user=', 'value: "usr='), ("--value=user=${var.user}", "--value=user")
     ),
@@ -404,7 +405,7 @@ REMOVALS = {
     '              env: "${bundle.target}"\n': "does not pass the parameter 'env'",
     '              value: "user=${var.user}"\n': "does not pass the value 'user'",
     "  node_type: {default: i3.xlarge}\n": "unknown variable 'node_type'",
-    '    variables: {user: "${workspace.current_user.short_name}"}\n': "passes the same value 'user' for all users",
+    '    variables: {user: "${workspace.current_user.short_name}"}\n': "passes a value for 'user' that is the same",
     "  - resources/*.yml\n": "include: must be a list",
 }
 

@@ -16,4 +16,4 @@ def test_events_and_logs_are_written_to_a_file_system(write_bundle: WriteBundle)
     directories = {"s3://b/c": "/srv/r/.headrace", "/mnt/c": "/mnt/c/.headrace"}
     for checkpoints, directory in directories.items():
         root = write_bundle({"conf/cluster.yml": f"{cluster}checkpoints: '{checkpoints}'\n{sources}"})
-        assert str(load_bundle(root, "cluster").directory) == directory
+        assert str(load_bundle(root, "cluster").run_files_directory) == directory

@@ -11,9 +11,8 @@ from headrace.config.databricks.references import Unresolved
 from headrace.config.locations import KeyPath, fix_for_unknown_name
 from headrace.errors import Problem
 
-# The key by which a task refers to a job cluster or a serverless environment, and the list of the job that defines
-# these.
-DEFINITIONS = {"job_cluster_key": "job_clusters", "environment_key": "environments"}
+# For each key by which a task refers to a job cluster or a serverless environment: the job's list that defines them.
+LIST_OF_KEY = {"job_cluster_key": "job_clusters", "environment_key": "environments"}
 CLUSTER_KEYS = ("job_cluster_key", "new_cluster", "existing_cluster_id")
 # The kinds of tasks that run on a cluster or on serverless compute. Other tasks need neither.
 COMPUTE_TASKS = ("notebook_task", "python_wheel_task", "spark_python_task")
@@ -34,7 +33,7 @@ def check_clusters(job: Job) -> Iterator[Problem]:
 
     These are names that are defined twice, undefined names that tasks use, and clusters that cannot start.
     """
-    for key, section in DEFINITIONS.items():
+    for key, section in LIST_OF_KEY.items():
         yield from _check_definitions(job, key, section)
     for path, task in job.runnable_tasks:
         yield from _check_cluster(job, task.get("new_cluster"), (*path, "new_cluster"))
@@ -45,7 +44,8 @@ def check_clusters(job: Job) -> Iterator[Problem]:
 def _check_definitions(job: Job, key: str, section: str) -> Iterator[Problem]:
     """Yield the names that a list of the job defines twice, and the undefined names that tasks use.
 
-    `section` is the list. `key` is the key of the name, both in the entries of the list and in tasks.
+    `section` is the job's key for the list. `key` is the key whose value is the name, both in the entries of the list
+    and in tasks.
     """
     defined: dict[str, int] = {}  # the index of the entry that defines each name
     for index, entry in _entries(job, section):
@@ -71,6 +71,7 @@ def _are_all_names_known(job: Job, key: str, section: str) -> bool:
     misspelled. These problems are reported elsewhere.
     """
     if section not in job.body:
+        # False if a misspelled key stands for the list.
         return section not in intended_keys(job.body, job_grammar().kinds["JobSettings"])
     entries = job.body[section]
     if not isinstance(entries, list):

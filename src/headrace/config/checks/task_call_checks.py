@@ -16,13 +16,13 @@ from headrace.config.databricks.wheel_metadata import (
     entry_points_of,
 )
 from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.locations import KeyPath, fix_for_unknown_name
+from headrace.config.locations import fix_for_unknown_name
 from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 
 def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
-    """Yield the tasks that call an entry point that the package does not have, as far as its entry points are known.
+    """Yield the tasks that call an entry point that the task's package does not have, if its entry points are known.
 
     `root` is the bundle's directory.
     """
@@ -37,8 +37,8 @@ def check_entry_points(job: Job, root: Path) -> Iterator[Problem]:
         entry_points = entry_points_of(str(package), root)
         if entry_points is not None and name not in entry_points:
             message = f"calls the unknown entry point '{name}' of package {package}"
-            fix_without_entry_points = "" if entry_points else "add it to pyproject.toml: [project.scripts]"
-            fix = fix_for_unknown_name(str(name), entry_points, fix_without_entry_points)
+            fix_if_none_defined = "" if entry_points else "add it to pyproject.toml: [project.scripts]"
+            fix = fix_for_unknown_name(str(name), entry_points, fix_if_none_defined)
             yield job.problem((*path, WHEEL_TASK, "entry_point"), message, fix)
 
 
@@ -51,8 +51,9 @@ def check_calls(
 ) -> Iterator[Problem]:
     """Yield the unknown, missing and invalid parameters in calls of Headrace's entry points.
 
-    `environment` is the target's environment. If it is None, because it was not loaded, the values of calls are not
-    checked. `known_environments` are the names of all environments.
+    `drafts` are the pipeline files, valid or not, by pipeline name. `environment` is the target's environment. If it is
+    None, because it was not loaded, the `value` parameters (NAME=VALUE) are not checked. `known_environments` are the
+    names of all environments.
     """
     for call in find_task_calls(job):
         wheel_task = call.task[WHEEL_TASK]
@@ -66,8 +67,7 @@ def check_calls(
         intended = intended_keys((parameter.name for parameter in call.parameters), PARAMETERS)
         for name in REQUIRED_PARAMETERS:
             if name not in intended:
-                value = "${bundle.target}" if name == "env" else "…"
-                fix = f'add {name}: "{value}" to named_parameters'
+                fix = _fix_by_adding(call, name, "${bundle.target}" if name == "env" else "…")
                 yield job.problem((*call.path, WHEEL_TASK), f"does not pass the parameter '{name}'", fix)
         yield from _check_environment(call, target, known_environments)
         yield from _check_steps(call, drafts)
@@ -114,7 +114,7 @@ def _check_steps(call: TaskCall, drafts: Mapping[str, PipelineDraft]) -> Iterato
 
 
 def _check_values(call: TaskCall, target: Target, environment: EnvironmentDraft | None) -> Iterator[Problem]:
-    """Yield the values that the call passes wrongly, and the required values that it does not pass."""
+    """Yield the problems of the call's `value` parameters (NAME=VALUE), and the required values that are missing."""
     if environment is None or not environment.raw:  # not loaded, or not readable
         return
     declared, required = environment.values.declared, environment.values.required()
@@ -133,16 +133,21 @@ def _check_values(call: TaskCall, target: Target, environment: EnvironmentDraft 
             fix = f"declare it in {environment.locations.file}: values: {{{name}: …}}, or remove it"
             yield call.job.problem(parameter.path, message, fix_for_unknown_name(name, declared, fix))
         elif target.is_development and name in required and USER_REFERENCE_START not in value:
-            message = f"passes the same value '{name}' for all users of a development target"
+            message = f"passes a value for '{name}' that is the same for all users of a development target"
             yield call.job.problem(parameter.path, message, f'write "{name}={USER_REFERENCE}"')
     for name in required:
         if name not in intended_keys(passed, declared):
             message = f"does not pass the value '{name}', which {environment.locations.file} requires"
-            fix = f'add value: "{name}={USER_REFERENCE}" to named_parameters'
-            yield call.job.problem(_values_path(call), message, fix)
+            path = (*call.path, WHEEL_TASK, _parameters_key(call))
+            yield call.job.problem(path, message, _fix_by_adding(call, "value", f"{name}={USER_REFERENCE}"))
 
 
-def _values_path(call: TaskCall) -> KeyPath:
-    """Return the key path of the call's parameters, to which a missing value has to be added."""
-    key = "parameters" if call.task[WHEEL_TASK].get("parameters") else "named_parameters"
-    return (*call.path, WHEEL_TASK, key)
+def _parameters_key(call: TaskCall) -> str:
+    """Return the key to which a missing parameter has to be added: the one that the task uses already."""
+    return "parameters" if call.task[WHEEL_TASK].get("parameters") else "named_parameters"
+
+
+def _fix_by_adding(call: TaskCall, name: str, value: str) -> str:
+    """Return the fix for a missing parameter, in the form that the key for the call's parameters requires."""
+    key = _parameters_key(call)
+    return f'add "--{name}={value}" to {key}' if key == "parameters" else f'add {name}: "{value}" to {key}'

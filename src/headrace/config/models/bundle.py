@@ -27,15 +27,15 @@ class Bundle(Model):
     locations: dict[str, KeyLocations] = Field(default={}, exclude=True, repr=False)  # by file
 
     @property
-    def directory(self) -> Path:
+    def run_files_directory(self) -> Path:
         """The directory for events and logs of runs.
 
-        If releases are deployed to the environment, return `.headrace` in the first of these directories that has a
-        local path: checkpoints, releases, temporary files. Otherwise return `.headrace/<environment>` in the bundle.
+        If the environment can be deployed to, return `.headrace` in the first of these directories that has a local
+        path: checkpoints, releases, temporary files. Otherwise return `.headrace/<environment>` in the bundle.
         """
         engine = self.environment.engine
-        has_releases = engine.kind == "databricks" or (engine.kind == "spark" and bool(engine.releases))
-        if not has_releases:
+        is_deployable = engine.kind == "databricks" or (engine.kind == "spark" and bool(engine.releases))
+        if not is_deployable:
             return Path(self.root) / ".headrace" / self.environment.name
         candidates = [self.environment.checkpoints, getattr(engine, "releases", None), tempfile.gettempdir()]
         local_paths = (local_path(candidate) for candidate in candidates if candidate)

@@ -1,6 +1,7 @@
-"""Read what a table records about its writers, and change a table at the start of a step.
+"""Read what a table records about its writers; set its writers, truncate it, restore a version of it.
 
-A table names its writers in the property `headrace.writers`. Its log has the transactions of queries.
+A table names its writers in the property `headrace.writers`. Its log has, for each query id, the last batch that the
+query wrote.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BATCH_OPERATIONS = ("WRITE", "STREAMING UPDATE", "MERGE")  # the operations of c
 
 
 def table_state(spark: SparkSession, table: Table, query_id: str = "") -> TableState | None:
-    """Return what a start has to know of a table; None if the table does not exist.
+    """Return what must be known of a table at the start of a step; None if the table does not exist.
 
     `query_id` is the id of the query that writes the table, to find a RESTORE after the query's last batch. Without it,
     no RESTORE is searched for.
@@ -38,14 +39,25 @@ def table_state(spark: SparkSession, table: Table, query_id: str = "") -> TableS
         properties = _as_dict(snapshot.metadata().configuration())
         transactions: dict[str, int] | None = _as_dict(snapshot.transactions())
         is_empty = not transactions and int(snapshot.numOfFiles()) == 0
-    except (AttributeError, NotImplementedError, TypeError):  # Databricks has other classes
+    except (
+        AttributeError,
+        NotImplementedError,
+        TypeError,
+    ):  # `snapshot` fails on Databricks, whose Delta classes differ
         detail = table.delta(spark).detail().collect()[0].asDict()
         table_id, properties = str(detail["id"]), dict(detail["properties"])
         version = int(table.delta(spark).history(1).collect()[0]["version"])
         transactions, is_empty = None, int(detail["numFiles"]) == 0
-    restored = _find_restore(spark, table, query_id) if query_id else None
+    restore_commit_version = _find_restore(spark, table, query_id) if query_id else None
     return TableState(
-        table.name, table.location, table_id, version, is_empty, read_writers(properties), transactions, restored
+        table.name,
+        table.location,
+        table_id,
+        version,
+        is_empty,
+        read_writers(properties),
+        transactions,
+        restore_commit_version,
     )
 
 
@@ -69,16 +81,16 @@ def truncate(spark: SparkSession, table: Table) -> None:
 
 
 def restore_version(spark: SparkSession, table: Table, version: int) -> int:
-    """Restore the rows that the table had in this version. Return the version of the RESTORE."""
+    """Restore the rows that the table had in this version. Return the new version, which the RESTORE created."""
     table.delta(spark).restoreToVersion(version)
     return int(table.delta(spark).history(1).collect()[0]["version"])
 
 
 def _find_restore(spark: SparkSession, table: Table, query_id: str) -> int | None:
-    """Return the version of the newest RESTORE if RESTOREs removed the query's last batch; otherwise None.
+    """If the query's last batch is missing because of one or more RESTOREs, return the version of the newest one.
 
-    The history of a table whose log is not on this machine's disk has no transaction ids. There, each write counts as a
-    batch of the query.
+    Otherwise return None. The history of a table whose log is not on this machine's disk has no transaction ids: for
+    such a table, each write counts as a batch of the query.
     """
     path = local_path(table.location) if table.by_path else ""
     if path:

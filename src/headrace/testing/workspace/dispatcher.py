@@ -1,4 +1,4 @@
-"""Scheduling of runs: concurrency limits, queues, restarts of continuous jobs, and recovery after a restart."""
+"""Scheduling of runs: concurrency limits, queues, continuous jobs, and recovery after a restart of the workspace."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from headrace.testing.workspace.store import Store
 WORKSPACE_STOPPED = "The workspace was stopped while the run was active."
 MAX_RESTART_DELAY_S = 60.0  # between two runs of a continuous job that fails
 # Executes the tasks of a run. The arguments are the run, an event that cancels the run, and a function that saves it.
-RunTasks = Callable[[Run, threading.Event, Callable[[], None]], None]
+ExecuteTasks = Callable[[Run, threading.Event, Callable[[], None]], None]
 
 
 class ActiveRun(NamedTuple):
     """The thread of an active run, and the event that stops the run early."""
 
-    stop: threading.Event
+    stop_event: threading.Event
     thread: threading.Thread
 
 
 class Dispatcher:
-    """Starts each run in its own thread, which calls `run_tasks`.
+    """Starts each run in its own thread, which calls `execute_tasks`.
 
     A continuous job restarts after `restart_delay_s`, which doubles with each further failure in a row.
     """
 
-    def __init__(self, store: Store, run_tasks: RunTasks, *, restart_delay_s: float) -> None:
-        self._store, self._run_tasks, self._restart_delay_s = store, run_tasks, restart_delay_s
+    def __init__(self, store: Store, execute_tasks: ExecuteTasks, *, restart_delay_s: float) -> None:
+        self._store, self._execute_tasks, self._restart_delay_s = store, execute_tasks, restart_delay_s
         self._runs = {record["run_id"]: Run.from_record(record) for record in store.all("runs")}
         self._active: dict[int, ActiveRun] = {}
         self._timers: dict[int, threading.Timer] = {}
@@ -39,7 +39,7 @@ class Dispatcher:
         self._is_stopped = False
 
     def recover(self) -> None:
-        """After a restart, end the runs that were active and start continuous jobs again."""
+        """After a restart of the workspace, end the runs that were active and start continuous jobs again."""
         for run in self.runs():
             if run.is_active:
                 _end_with_internal_error(run, WORKSPACE_STOPPED)
@@ -58,7 +58,7 @@ class Dispatcher:
         *,
         user: str,
         trigger: str = "ONE_TIME",
-        token: str = "",
+        idempotency_token: str = "",
         overrides: Document | None = None,
     ) -> Run:
         """Create a run and start it.
@@ -75,7 +75,7 @@ class Dispatcher:
                 number=len(earlier_runs) + 1,
                 user=user,
                 trigger=trigger,
-                token=token,
+                token=idempotency_token,
                 settings=settings,
                 overrides=overrides or {},
             )
@@ -87,7 +87,7 @@ class Dispatcher:
                 run.phase = "QUEUED"
             else:
                 message = "The job has reached its maximum number of concurrent runs."
-                run.finish("MAXIMUM_CONCURRENT_RUNS_REACHED", message, "SKIPPED")
+                run.finish("MAXIMUM_CONCURRENT_RUNS_REACHED", message, phase="SKIPPED")
             self._save(run)
         return run
 
@@ -100,7 +100,7 @@ class Dispatcher:
                     run_or_task.finish("CANCELED", "Run cancelled.")
             elif run.is_active:
                 run.phase = "TERMINATING"
-                self._active[run_id].stop.set()
+                self._active[run_id].stop_event.set()
             self._save(run)
 
     def cancel_all(self, job_id: int) -> None:
@@ -132,31 +132,32 @@ class Dispatcher:
                 timer.cancel()
             active = list(self._active.values())
         for active_run in active:
-            active_run.stop.set()
+            active_run.stop_event.set()
         for active_run in active:
             active_run.thread.join()
 
     def _start(self, run: Run) -> None:
-        stop = threading.Event()
-        thread = threading.Thread(target=self._execute, args=(run, stop), name=f"run {run.run_id}", daemon=True)
-        self._active[run.run_id] = ActiveRun(stop, thread)
+        stop_event = threading.Event()
+        thread = threading.Thread(target=self._execute, args=(run, stop_event), name=f"run {run.run_id}", daemon=True)
+        self._active[run.run_id] = ActiveRun(stop_event, thread)
         thread.start()
 
-    def _execute(self, run: Run, stop: threading.Event) -> None:
+    def _execute(self, run: Run, stop_event: threading.Event) -> None:
         def save() -> None:
             with self._store.lock:
                 self._save(run)
 
         with self._store.lock:
-            if not stop.is_set():
+            if not stop_event.is_set():
                 run.phase = "RUNNING"
             save()
         try:
-            self._run_tasks(run, stop, save)
+            self._execute_tasks(run, stop_event, save)
         except Exception:  # a bug in the workspace ends the run; otherwise clients would wait for the run forever
             _end_with_internal_error(run, traceback.format_exc())
         with self._store.lock:
-            if stop.is_set() and run.phase == "RUNNING":  # stopped by `stop`; `cancel` sets TERMINATING
+            # Stopped by `Dispatcher.stop`; `Dispatcher.cancel` would have set TERMINATING.
+            if stop_event.is_set() and run.phase == "RUNNING":
                 _end_with_internal_error(run, WORKSPACE_STOPPED)
             elif run.is_active:
                 _finish(run)
@@ -192,7 +193,7 @@ def _end_with_internal_error(run: Run, message: str) -> None:
     """End a run and its active tasks."""
     active_tasks = [task for task in run.tasks if task.is_active]
     for run_or_task in (*active_tasks, run):
-        run_or_task.finish("", message, "INTERNAL_ERROR")
+        run_or_task.finish(result="", message=message, phase="INTERNAL_ERROR")
 
 
 def _finish(run: Run) -> None:

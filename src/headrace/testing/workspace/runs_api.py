@@ -39,7 +39,7 @@ class Runs:
             if job["settings"].get("continuous", {}).get("pause_status") == "UNPAUSED":
                 raise ApiError(400, "INVALID_STATE", f"Job {job_id} is continuous and not paused: it runs by itself.")
             overrides = {field: value for field in OVERRIDE_FIELDS if (value := request.parameters().get(field))}
-            run = self._dispatcher.submit(job, user=request.user, token=token, overrides=overrides)
+            run = self._dispatcher.submit(job, user=request.user, idempotency_token=token, overrides=overrides)
         return {"run_id": run.run_id, "number_in_job": run.number}
 
     def get(self, request: Request) -> Document:
