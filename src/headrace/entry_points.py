@@ -50,6 +50,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     """Run the steps given with --step. Without --step, run the steps of the layer, or all steps if `layer` is None."""
     from headrace.config.load import find_root, load_bundle
     from headrace.runtime import runner
+    from headrace.runtime.announced_run import announce_run
     from headrace.spark import session
 
     arguments = _parse(argv)
@@ -64,7 +65,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     is_short = runner.is_short(bundle, pipeline, steps, follow=False, once=False)
     static_checks.require_functions(bundle)
     with (
-        runner.announce_run(bundle, pipeline, watch=_print_event) as announced,
+        announce_run(bundle, pipeline, watch=_print_event) as announced,
         session.bundle_session(bundle, name=pipeline, short=is_short, record=is_short) as spark,
     ):
         runner.run(spark, bundle, pipeline, announced=announced, only=steps)

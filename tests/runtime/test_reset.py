@@ -81,6 +81,16 @@ def test_reset_that_would_give_wrong_rows_is_refused(ran, golden):
     assert generation(ran, "land").number == 1
 
 
+def test_reader_of_the_quarantine_has_to_be_reset_too(flow):
+    flow.source("rows")
+    flow.steps("""
+        land: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: {table: landed}}
+        bad: {layer: silver, reads: {rows: {table: landed_quarantine}}, writes: {table: bad}}
+        """)
+    with pytest.raises(GuardError, match="step 'bad' streams from a table of step 'land'"):
+        start_over(flow, "land")
+
+
 def test_folder_cannot_start_over(flow):
     flow.source("rows")
     flow.steps("""

@@ -159,7 +159,12 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+QUICK = ("remove_checkpoint", "rename_step", "restore_older_checkpoint")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.full) for name in CHANGES]
+)
 def test_pair_that_does_not_belong_together_is_refused_until_the_fix_is_applied(ran, two_runs, golden, name):
     change, index, rows = CHANGES[name]
     change(ran, two_runs[1])
@@ -206,6 +211,7 @@ def test_empty_table_that_was_created_manually_can_be_written(flow):
     assert len(flow.run().rows("copied")) == 1
 
 
+@pytest.mark.full
 def test_restore_of_the_newest_rows_is_accepted(ran):
     restore_table(ran, None)
     assert "was restored to an older version (commit 3)" in refusal(ran)

@@ -42,6 +42,7 @@ def run(
     from headrace.cli.run_display import RunDisplay
     from headrace.config.load import find_root, load_bundle
     from headrace.runtime import runner
+    from headrace.runtime.announced_run import announce_run
     from headrace.spark import session
 
     if follow and once:
@@ -52,7 +53,7 @@ def run(
     static_checks.require_functions(bundle)
     with (
         RunDisplay(bundle, pipeline, show_table=is_unbounded) as display,
-        runner.announce_run(bundle, pipeline, watch=display.show) as announced,
+        announce_run(bundle, pipeline, watch=display.show) as announced,
         session.bundle_session(bundle, name=pipeline, short=is_short, record=is_short) as spark,
     ):
         display.start_table()

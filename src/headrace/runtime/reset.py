@@ -170,13 +170,11 @@ def _check_readers(bundle: Bundle, pipeline: str, resets: Sequence[StepReset]) -
     selected = {(reset.pipeline, reset.step.name) for reset in resets}
     for reset in resets:
         kept = {table.name for table in reset.tables if not table.truncated}
-        for reader_pipeline, reader in _stream_readers(bundle, {*reset.step.tables_written} - kept):
+        for reader_pipeline, reader in _stream_readers(bundle, _tables(bundle, reset.step) - kept):
             if (reader_pipeline, reader.name) not in selected:
                 names = " ".join(f"--step {each.step.name}" for each in resets if each.pipeline == pipeline)
-                message = (
-                    f"step {reader.name!r} streams from a table of step {reset.step.name!r}, and would fail when that"
-                )
-                message += " table is written from the beginning"
+                message = f"step {reader.name!r} streams from a table of step {reset.step.name!r}, and would fail"
+                message += " when that table is written from the beginning"
                 fix = f"reset it too: headrace reset {pipeline} {names} --downstream"
                 yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
 
@@ -198,6 +196,12 @@ def _check_undo(bundle: Bundle, pipeline: str, step: Step, checkpoint: StepCheck
         yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
 
 
+def _tables(bundle: Bundle, step: Step) -> set[str]:
+    """Return the names of the tables that a step writes, its quarantine table included."""
+    quarantine = quarantine_table(step, bundle.environment)
+    return {*step.tables_written, *([quarantine.name] if quarantine else [])}
+
+
 def _stream_readers(bundle: Bundle, tables: Collection[str]) -> Iterator[tuple[str, Step]]:
     """Yield the steps, with their pipelines, that read one of the tables as a stream."""
     for pipeline in bundle.pipelines.values():
@@ -215,9 +219,8 @@ def _selected(bundle: Bundle, pipeline: str, names: Collection[str], *, downstre
     ordered = [(Path(locations.file).stem, step) for locations, step in order.all_steps(bundle)]
     for name, step in ordered if downstream else ():
         if (name, step.name) in selected:
-            quarantine = quarantine_table(step, bundle.environment)
-            tables = {*step.tables_written, *([quarantine.name] if quarantine else [])}
-            selected |= {(other, reader.name) for other, reader in _stream_readers(bundle, tables)}
+            readers = _stream_readers(bundle, _tables(bundle, step))
+            selected |= {(other, reader.name) for other, reader in readers}
     return [(name, step) for name, step in ordered if (name, step.name) in selected]
 
 

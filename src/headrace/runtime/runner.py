@@ -5,25 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace import interrupts
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
-from headrace.checkpoints.stop_request import Stop, watch_requests
+from headrace.checkpoints.stop_request import Stop
 from headrace.config.locations import KeyLocations
 from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
-from headrace.errors import ConfigurationError, GuardError, HeadraceError, UnfinishedBatchError, one_line
+from headrace.errors import ConfigurationError, GuardError, UnfinishedBatchError
 from headrace.graph import order
 from headrace.io.sinks.quarantine import quarantine_table
 from headrace.io.sinks.table_sink import create_tables
 from headrace.runtime import follow_loop
+from headrace.runtime.announced_run import AnnouncedRun, announce_run
 from headrace.runtime.backlog import is_large
-from headrace.runtime.events import Event, events_file
+from headrace.runtime.events import Event
 from headrace.runtime.prepare import PreparedStep, prepare_all
-from headrace.runtime.recorder import Recorder
 from headrace.runtime.start_guard import StartGuard
 from headrace.runtime.step_query import OnCounts, ignore_counts
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
@@ -33,42 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAX_PARALLEL_STEPS = 8  # bounded steps that run at the same time on a cluster
-MANIFEST = "manifest.json"  # only releases have this file; a release's directory is named after the release's id
-
-
-@dataclass(frozen=True)
-class AnnouncedRun:
-    """A run whose start has been recorded: its recorder, and the event that is set when it should stop."""
-
-    recorder: Recorder
-    stop: Stop
-
-
-@contextmanager
-def announce_run(
-    bundle: Bundle, pipeline: str, *, watch: Callable[[Event], None] = lambda event: None
-) -> Iterator[AnnouncedRun]:
-    """Record the start of a run, yield the run, and record its end.
-
-    Requests to stop the run are obeyed in the whole block, so the block should contain the start of Spark.
-    `watch` is called with each event.
-    """
-    root = Path(bundle.root)
-    release = root.name if (root / MANIFEST).is_file() else ""
-    recorder = Recorder(events_file(bundle.run_files_directory, pipeline), pipeline, watch, release=release)
-    announced = AnnouncedRun(recorder, Stop())
-    with watch_requests(bundle.environment, pipeline, announced.stop):
-        recorder.record("run started")
-        try:
-            yield announced
-        except KeyboardInterrupt as interrupt:
-            recorder.record("run failed", message=str(interrupt) or "interrupted")
-            raise
-        except Exception as error:
-            message = error.problems[0].message if isinstance(error, HeadraceError) else one_line(error)
-            recorder.record("run failed", message=message)
-            raise
-        recorder.record("run stopped" if announced.stop.is_set() else "run ended")
 
 
 def run(

@@ -94,12 +94,13 @@ def run_pipeline(
     values that the environment requires. `only` names the steps to run; if it is empty, all steps run.
     """
     from headrace.runtime import runner
+    from headrace.runtime.announced_run import announce_run
 
     code_directory = str(root / "src")
     if code_directory not in sys.path:
         sys.path.insert(0, code_directory)
     bundle = relocate(load_bundle(root, environment, values), directory, sources)
     events: list[Event] = []
-    with runner.announce_run(bundle, pipeline, watch=events.append) as announced:
+    with announce_run(bundle, pipeline, watch=events.append) as announced:
         runner.run(spark, bundle, pipeline, announced=announced, only=only, once=True)
     return PipelineRun(spark, bundle, tuple(events))
