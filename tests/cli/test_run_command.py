@@ -101,7 +101,7 @@ def test_show_prints_rows_size_and_open_windows(bundle: Path) -> None:
     assert set(facts["rows"][0]) == {"window_start", "window_end", "country", "orders", "revenue"}
     assert facts["count"] > 3
     assert facts["open_windows"] > 0
-    assert f"{facts['open_windows']} windows are still open" in invoke("show", "gold_revenue", "-C", str(bundle)).output
+    assert f"{facts['open_windows']} open windows" in invoke("show", "gold_revenue", "-C", str(bundle)).output
 
 
 def test_show_quarantine_prints_reasons(bundle: Path) -> None:

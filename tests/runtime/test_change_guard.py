@@ -145,8 +145,10 @@ def test_source_at_another_path_is_refused(rows):
     moved = rows.directory / "data" / "moved"
     rows.other_source("rows", kind="files", format="json", path=str(moved))
     (rows.directory / "data" / "rows").rename(moved)
-    with pytest.raises(GuardError, match=r"path of input rows .*/data/rows → .*/data/moved"):
+    with pytest.raises(GuardError, match=r"path of input rows .*/data/rows → .*/data/moved") as error:
         rows.run()
+    rows.steps(LAND.replace("writes:", f"accept: [{digest_of(str(error.value))}], writes:"))
+    assert len(rows.run().rows("landed")) == 2, "the file has another path, so it is new"
 
 
 def test_additional_table_gets_new_rows_only(rows):

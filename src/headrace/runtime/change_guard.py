@@ -59,13 +59,14 @@ def find_changes(
     if old is None or new is None:
         state = check_state(stream, step.output, checkpoint)
         return StepChanges((*moved, *_refusal(state)), NOT_COMPARED)
+    is_accepted = old.digest in step.accept
     if old == new:
-        return StepChanges(moved, is_accepted=False)
+        return StepChanges(moved, is_accepted=is_accepted)
     state = check_state(stream, step.output, checkpoint)
     changes = (*moved, *compare(old, new, state_check=state))
     note = "" if state.is_accepted or state.is_refused else f"Spark has not compared its state: {state.reason}"
     has_state = bool(old.stateful or new.stateful)
-    return StepChanges(changes, note if has_state else "", is_accepted=old.digest in step.accept)
+    return StepChanges(changes, note if has_state else "", is_accepted=is_accepted)
 
 
 def change_problems(
