@@ -7,4 +7,4 @@ from headrace.transforms import gold
 
 
 def test_check_and_transform_accept_the_same_durations() -> None:
-    assert function_signatures.DURATION.pattern == gold.DURATION.pattern
+    assert function_signatures.TRANSFORM_DURATION.pattern == gold.DURATION.pattern

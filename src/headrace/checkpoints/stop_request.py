@@ -1,7 +1,7 @@
 """Requests to stop a run between two batches. A request is a file in the checkpoint directory, which runs poll.
 
-A run obeys every request that is written after the run's start, regardless of clocks. It obeys an older request, such
-as one that was written while the run was starting, only if the request has not expired. When a request expires, the
+A run obeys every request that is written after the run has begun to poll, regardless of clocks. It obeys a request that
+was there before only if the request has not expired. When a request expires, the
 process that wrote it stops waiting.
 """
 

@@ -28,7 +28,7 @@ def milliseconds(duration: str) -> int:
 
 
 def yaml_type(value: object) -> str:
-    """Return "mapping" or "scalar": the tag by which Pydantic selects the type of a union for a value."""
+    """Return "mapping" or "scalar". By this tag, Pydantic chooses the member of a union that validates the value."""
     return "mapping" if isinstance(value, (dict, BaseModel)) else "scalar"
 
 

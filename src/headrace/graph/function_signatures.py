@@ -16,9 +16,9 @@ from typing import Any
 from headrace.config.locations import closest_name, fix_for_unknown_name
 from headrace.config.models import Step
 
-DURATION_TYPE = re.compile(r"\bDuration\b")
-# The same pattern as in headrace.transforms.gold, which imports nothing of Headrace.
-DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
+DURATION_TYPE = re.compile(r"\bDuration\b")  # in an annotation: the type Duration of headrace.transforms.gold
+# A copy of that type's pattern: the modules of transforms share no code with others, so that users can copy them.
+TRANSFORM_DURATION = re.compile(r"(\s*[1-9]\d*\s+(milli|micro)?(second|minute|hour|day|week)s?)+\s*")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def find_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
 
 def _input_mismatches(parameters: Parameters, inputs: list[str]) -> Iterator[Mismatch]:
     """Yield the differences between a function's parameters for inputs and the inputs that are matched by name."""
-    intended: set[str] = set()
+    intended: set[str] = set()  # parameters that are not reported as missing, because a misspelled name is
     for name in inputs:
         if name in parameters.settings:
             fix = "give the input another name"
@@ -130,12 +130,12 @@ def _input_mismatches(parameters: Parameters, inputs: list[str]) -> Iterator[Mis
 
 def _setting_mismatches(parameters: Parameters, step: Step) -> Iterator[Mismatch]:
     """Yield the differences between a function's parameters for settings and the settings of a step."""
-    intended: set[str] = set()
+    intended: set[str] = set()  # parameters that are not reported as missing, because a misspelled name is
     for name, value in step.with_.items():
         if name in parameters.inputs or name == parameters.stream:
             fix = "write inputs under reads; a parameter after the '*' is a setting"
             yield Mismatch(("with", name), f"'{name}' is an input of the transform, not a setting", fix)
-        elif name in parameters.durations and value is not None and not DURATION.fullmatch(str(value)):
+        elif name in parameters.durations and value is not None and not TRANSFORM_DURATION.fullmatch(str(value)):
             fix = "write numbers and units, like '5 minutes'"
             yield Mismatch(("with", name), f"setting '{name}': {value!r} is not a duration", fix)
         elif name not in parameters.settings:

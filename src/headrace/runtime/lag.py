@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from headrace.config.models import local_path
 
-# A source's log of files read is not counted if it is longer. This is the size for about 120,000 files.
+# The lag is unknown if a source's log of the files that it has read is longer (about 120,000 files).
 MAX_LOG_BYTES = 16 << 20
 
 
@@ -26,7 +26,7 @@ class Lag(NamedTuple):
 
 
 def source_lags(sources: Sequence[Mapping[str, Any]], checkpoint: str) -> list[Lag | None]:
-    """Return the lag of each source of a batch report; None if it is unknown."""
+    """Return the lag of each source of Spark's progress report of a batch; None if it is unknown."""
     return [_source_lag(source, Path(checkpoint) / "sources" / str(number)) for number, source in enumerate(sources)]
 
 
@@ -89,7 +89,10 @@ def count_files_read(log: Path) -> int:
 
 
 def _source_lag(source: Mapping[str, Any], log: Path) -> Lag | None:
-    """Return the lag of one source of a batch report; None if unknown. `log` is a file source's log of files read."""
+    """Return the lag of one source of Spark's progress report of a batch; None if it is unknown.
+
+    `log` is a file source's log of the files that it has read.
+    """
     kind, _, path = source["description"].rstrip("]").partition("[")
     directory = Path(local_path(path))
     try:

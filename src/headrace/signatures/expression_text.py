@@ -12,16 +12,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from headrace.signatures.code_fingerprint import code_fingerprint, short_hash
-from headrace.signatures.plan_nodes import class_name, column_id, items, type_name
+from headrace.signatures.plan_nodes import class_name, items, type_name
 from headrace.signatures.python_functions import UDF_CLASSES, load_function
 from headrace.signatures.signature import Column
-from headrace.signatures.time_windows import find_window, replace_window_times
+from headrace.signatures.time_windows import replace_window_times, window_computed_by
 
 ID = re.compile(r"#(\d+)L?(?:-T\d+ms)?")  # L marks a bigint, T a watermark's delay
-# The id of a Python function or of a subquery. The text of an expression shows no more of their code.
+# The id of a Python function or of a subquery. The text of an expression shows only this id, and not their code.
 HAS_NESTED_CODE = re.compile(r"\)#\d|(?:subquery|list|exists)#\d")
 LAMBDA_VARIABLE = re.compile(r"lambda \w+$")
-# Seeds of random functions. Spark chooses a seed if the user gives none.
+# Seeds of random functions. A number of nine or more digits counts as a seed that Spark chose. A shorter number is the
+# user's, and stays.
 SEED = re.compile(r"\b(randn?|randstr|uniform)(\((?:[^()]|\([^()]*\))*?)(?:, )?-?\d{9,}")
 OPTIONAL_SEED = re.compile(r"(?:, )?Some\(-?\d+\)")
 JAVA_ADDRESS = re.compile(r"\b((?:org|java|scala)\.[\w.$]+)@[0-9a-f]{1,8}\b")
@@ -54,13 +55,13 @@ class ExpressionTexts:
         hashes = self._nested_code(expression, scope) if HAS_NESTED_CODE.search(raw) else {}
         text = replace_window_times(without_session_values(_replace_ids(raw, scope, hashes)))
         text = text.replace(f"Some({self._time_zone})", "session time zone")
-        if window := find_window(text):
-            self.window_filters |= window.own_filters
+        if window := window_computed_by(text):  # Spark has replaced a time window by this arithmetic
+            self.window_filters |= window.added_filters
             return window.text
         return text
 
     def column(self, expression: Any, scope: Scope) -> Column:
-        """Return a named expression, or an expression that an operator uses, as a column."""
+        """Return an expression as a column. Its name is empty unless the expression is an alias or an attribute."""
         kind = class_name(expression)
         name = str(expression.name()) if kind in ("Alias", "AttributeReference") else ""
         computed = expression.child() if kind == "Alias" else expression
@@ -72,10 +73,10 @@ class ExpressionTexts:
         if kind in UDF_CLASSES:
             hashes[str(expression.resultId().id())] = code_fingerprint(load_function(expression))
         elif kind in SUBQUERIES:
-            number = column_id(expression)
-            if number not in self._subqueries:
-                self._subqueries[number] = short_hash(self._read_subquery(expression.plan(), scope))
-            hashes[number] = self._subqueries[number]
+            subquery_id = str(expression.exprId().id())
+            if subquery_id not in self._subqueries:
+                self._subqueries[subquery_id] = short_hash(self._read_subquery(expression.plan(), scope))
+            hashes[subquery_id] = self._subqueries[subquery_id]
         for child in items(expression.children()):
             hashes |= self._nested_code(child, scope)
         return hashes

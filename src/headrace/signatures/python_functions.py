@@ -1,4 +1,4 @@
-"""The Python functions in a query's plan, taken from their pickled commands."""
+"""Load the Python functions that a query's plan contains in pickled form, and list the state of state processors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StateVariables:
 def declared_state(processor: Any) -> tuple[list[str], dict[str, Any]]:
     """Return the state variables that a processor's `init` declares, and the attributes that the processor had before.
 
-    `processor` is the copy from the query's plan, which `init` may change, as it does in the worker.
+    `init` may change `processor`, because it is only a copy that was loaded from the plan.
     """
     settings = dict(vars(processor))
     variables = StateVariables()

@@ -34,13 +34,13 @@ class TimeWindow(NamedTuple):
     text: str
 
     @property
-    def own_filters(self) -> set[str]:
+    def added_filters(self) -> set[str]:
         """Return the filters that Spark adds for the window: for null times, gaps between windows, empty sessions."""
         start, end = f"{self.text}.start", f"{self.text}.end"
         return {f"isnotnull({self.time})", f"({self.time} >= {start})", f"({self.time} < {end})", f"({end} > {start})"}
 
 
-def find_window(text: str) -> TimeWindow | None:
+def window_computed_by(text: str) -> TimeWindow | None:
     """Return the window that the text of an expression computes; None if it computes something else."""
     if match := WINDOW.match(text):
         time, offset, slide, size = match[1], int(match[2]), int(match[3]), int(match[4])

@@ -103,7 +103,7 @@ def fetch(jars: tuple[Jar, ...], *, ivy_settings: Path | None = None) -> None:
 
 @contextmanager
 def writable_cache() -> Iterator[None]:
-    """Create the cache directory of the jars. Convert each OSError in this block, which writes to it, to SetupError."""
+    """Create the cache directory of the jars. The block writes to this directory: its OSErrors become a SetupError."""
     try:
         _directory().mkdir(parents=True, exist_ok=True)
         yield

@@ -151,10 +151,11 @@ class ConnectionHandler(BaseHTTPRequestHandler):
         content_type = self.headers.get("Content-Type", "")
         request = Request(self.command, path, dict(parse_qsl(query)), content_type, body, user)
         faults = self.server.faults
-        number, call_faults = faults.record_call(request.method, path)
+        call_number, call_faults = faults.record_call(request.method, path)
         try:
-            response = faults.apply("before", number, call_faults) or self.server.respond(request)
-            response = faults.apply("after", number, call_faults) or response
+            # A fault sends a response of its own instead: before the call has any effect, or after it.
+            response = faults.apply("before", call_number, call_faults) or self.server.respond(request)
+            response = faults.apply("after", call_number, call_faults) or response
         except ConnectionDroppedError:
             self._report(request, "lost")
             self.close_connection = True

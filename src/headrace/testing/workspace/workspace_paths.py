@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headrace.testing.workspace.http_messages import invalid_parameter
 
-WORKSPACE, VOLUMES = "Workspace", "Volumes"  # the first components of paths, on the platform and in the directory
+WORKSPACE, VOLUMES = "Workspace", "Volumes"  # first components, of paths on Databricks and in the local directory
 
 
 def split_path(path: str) -> list[str]:
