@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from headrace.checkpoints.lock import Lock
@@ -59,6 +61,15 @@ def test_steps_read_everything_again_into_truncated_tables(ran):
     assert not generation(ran, "land").pending_tables
     ran.run()
     assert values(ran, "landed", "copied", "newest") == [[1, 2], [1, 2], [2]]
+
+
+def test_checkpoint_that_was_removed_after_a_reset_is_missed(ran):
+    """The reset has accepted the table as it was then, not with the rows of the new generation."""
+    start_over(ran, "copy")
+    ran.run()
+    shutil.rmtree(ran.directory / "checkpoints" / "flow" / "copy" / "2")
+    with pytest.raises(GuardError, match="the checkpoint of step 'copy' of pipeline 'flow' is missing"):
+        ran.run()
 
 
 def test_upsert_keeps_its_rows_unless_they_shall_be_truncated(ran):

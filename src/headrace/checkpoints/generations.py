@@ -27,6 +27,7 @@ class AcceptedTable:
     id: str
     origin: Origin
     version: int  # of the table at the time of the reset or adoption, so before the table is truncated
+    queries: list[str] = field(default_factory=list)  # the ids of all queries that had written the table until then
     is_pending: bool = False  # its truncation is pending: the next start of the step truncates it
 
     def pending(self) -> AcceptedTable:

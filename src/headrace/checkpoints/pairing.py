@@ -92,8 +92,7 @@ def _check_table(step: StepState, name: str, table: TableState | None) -> Iterat
         if checkpoint.completed and not _is_added(step, name):
             yield _missing_table(step, name)
         return
-    accepted = step.generation.tables.get(name)
-    is_accepted = accepted is not None and accepted.id == table.id
+    is_accepted = _is_accepted(step, name, table)
     is_clone = any(writer.table != table.id for writer in table.writers)
     if is_clone and not is_accepted:
         fix = f"write to the original, or let the step continue in the copy: {_adopt_command(step)}"
@@ -110,6 +109,14 @@ def _check_table(step: StepState, name: str, table: TableState | None) -> Iterat
         message = f"table {name!r} was restored to an older version (commit {table.restore_commit_version}): rows are"
         message += f" missing from it that {step.writer.name} will not write again"
         yield Problem(table.location, message, fix)
+
+
+def _is_accepted(step: StepState, name: str, table: TableState) -> bool:
+    """Return whether a reset or an adoption has accepted the table, and no other query has written it since."""
+    accepted = step.generation.tables.get(name)
+    if accepted is None or accepted.id != table.id:
+        return False
+    return table.transactions is None or table.transactions.keys() <= {*accepted.queries, step.checkpoint.query_id}
 
 
 def _is_written_by(step: StepState, table: TableState) -> bool:

@@ -32,7 +32,9 @@ def adopt_tables(spark: SparkSession, bundle: Bundle, pipeline: str, name: str) 
         for table_name in step.tables_written:
             state = table_state(spark, table_of(bundle.environment, table_name))
             if state is not None:
-                adopted[table_name] = AcceptedTable(state.id, "adopted", state.version)
+                adopted[table_name] = AcceptedTable(
+                    state.id, "adopted", state.version, sorted(state.transactions or ())
+                )
                 generation = generation.with_table(table_name, adopted[table_name])
         if not adopted:
             where = bundle.where(pipeline, "steps", name)

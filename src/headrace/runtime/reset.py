@@ -147,7 +147,8 @@ def _plan_table(spark: SparkSession, bundle: Bundle, name: str, *, truncated: bo
     state = table_state(spark, table_of(bundle.environment, name))
     if state is not None:
         origin: Literal["truncated", "kept"] = "truncated" if truncated else "kept"
-        yield TableReset(name, truncated, AcceptedTable(state.id, origin, state.version, is_pending=truncated))
+        queries = sorted(state.transactions or ())
+        yield TableReset(name, truncated, AcceptedTable(state.id, origin, state.version, queries, is_pending=truncated))
 
 
 def _check_choice(bundle: Bundle, pipeline: str, step: Step, choice: TableChoice | None) -> Iterator[Problem]:
