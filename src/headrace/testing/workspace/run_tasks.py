@@ -39,7 +39,8 @@ class TaskRunner:
     def __call__(self, run: Run, stop: threading.Event, save: Callable[[], None]) -> None:
         """Execute the tasks until all have ended, or cancel them once `stop` is set.
 
-        Call `save` when tasks have started or ended. The caller saves the last state of the run.
+        Call `save` when tasks have started or ended, but not after cancelling tasks and not at the end of a simulated
+        run: the code that calls this object must save the run afterwards.
         """
         if not self._execute:
             _simulate(run, stop, save)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from headrace.testing.workspace.http_messages import invalid_parameter
 
-WORKSPACE, VOLUMES = "Workspace", "Volumes"  # first components, of paths on Databricks and in the local directory
+# The first component of a path, on Databricks and below the local directory of the workspace.
+WORKSPACE, VOLUMES = "Workspace", "Volumes"
 
 
 def split_path(path: str) -> list[str]:
