@@ -66,7 +66,7 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
     static_checks.require_functions(bundle)
     with (
         announce_run(bundle, pipeline, watch=_print_event) as announced,
-        session.bundle_session(bundle, name=pipeline, short=is_short, record=is_short) as spark,
+        session.bundle_session(bundle, name=pipeline, short=is_short, record_class_archive=is_short) as spark,
     ):
         runner.run(spark, bundle, pipeline, announced=announced, only=steps)
 

@@ -41,7 +41,7 @@ def build(root):
     """Build the wheel and name it after its content."""
     for directory in ("built", "stamped"):
         (root / directory).mkdir()
-    return wheels.name_after_content(wheels.build_wheel(root, root / "built").file, root / "stamped")
+    return wheels.copy_with_content_hash(wheels.build_wheel(root, root / "built").file, root / "stamped")
 
 
 def digest(file):

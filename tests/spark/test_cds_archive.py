@@ -28,25 +28,25 @@ def created_file(options: list[str]) -> Path:
 
 
 def test_archive_is_created_by_one_jvm_and_used_by_the_next(classes: Path) -> None:
-    created = created_file(cds_archive.options("a.jar:b.jar", record=True))
+    created = created_file(cds_archive.options("a.jar:b.jar", record_class_archive=True))
     assert created.parent == classes
     created.write_text("classes")  # the JVM does this when it exits
     cds_archive.publish(complete=True)
     (archive,) = classes.iterdir()
     assert (archive.suffix, archive.read_text()) == (".jsa", "classes")
-    options = " ".join(cds_archive.options("a.jar:b.jar", record=True))
+    options = " ".join(cds_archive.options("a.jar:b.jar", record_class_archive=True))
     assert shlex.split(options) == [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"]
 
 
 def test_archive_depends_on_class_path(classes: Path) -> None:
     assert (
-        created_file(cds_archive.options("a.jar", record=True)).stem
-        != created_file(cds_archive.options("b.jar", record=True)).stem
+        created_file(cds_archive.options("a.jar", record_class_archive=True)).stem
+        != created_file(cds_archive.options("b.jar", record_class_archive=True)).stem
     )
 
 
 def test_unfinished_archives_of_running_processes_are_kept(classes: Path) -> None:
-    created = created_file(cds_archive.options("a.jar", record=True))
+    created = created_file(cds_archive.options("a.jar", record_class_archive=True))
     other = created.with_suffix(f".{os.getpid() + 1}")
     other.write_text("not finished")
     cds_archive.publish(complete=True)
@@ -54,7 +54,7 @@ def test_unfinished_archives_of_running_processes_are_kept(classes: Path) -> Non
 
 
 def test_incomplete_archive_is_deleted(classes: Path) -> None:
-    created_file(cds_archive.options("a.jar", record=True)).write_text("half")
+    created_file(cds_archive.options("a.jar", record_class_archive=True)).write_text("half")
     cds_archive.publish(complete=False)
     assert list(classes.iterdir()) == []
 
@@ -62,9 +62,11 @@ def test_incomplete_archive_is_deleted(classes: Path) -> None:
 def test_archive_depends_on_modification_time_of_jars(classes: Path, tmp_path: Path) -> None:
     jar = tmp_path / "a.jar"
     jar.write_text("one")
-    before = created_file(cds_archive.options(str(jar), record=True))
+    before = created_file(cds_archive.options(str(jar), record_class_archive=True))
     os.utime(jar, (1, 1))
-    assert created_file(cds_archive.options(str(jar), record=True)) != before  # Java would not accept the old archive
+    assert (
+        created_file(cds_archive.options(str(jar), record_class_archive=True)) != before
+    )  # Java would not accept the old archive
 
 
 def test_least_recently_used_and_unfinished_archives_are_deleted(
@@ -75,21 +77,21 @@ def test_least_recently_used_and_unfinished_archives_are_deleted(
         ended.wait()
     files = []
     for age, name in enumerate(("a", "b", "c")):
-        created = created_file(cds_archive.options(f"{name}.jar", record=True))
+        created = created_file(cds_archive.options(f"{name}.jar", record_class_archive=True))
         created.write_text(name)
         cds_archive.publish(complete=True)
         files.append(created.with_suffix(".jsa"))
         os.utime(files[-1], (age, age))
     files[0].with_suffix(f".{ended.pid}").write_text("half")
-    cds_archive.options("b.jar", record=True)  # marks it as used last
-    cds_archive.options("d.jar", record=True)
+    cds_archive.options("b.jar", record_class_archive=True)  # marks it as used last
+    cds_archive.options("d.jar", record_class_archive=True)
     assert [file.read_text() for file in classes.iterdir()] == ["b"]
 
 
 def test_unwritable_cache_is_not_an_error(classes: Path) -> None:
     classes.parent.parent.joinpath("a cache").write_text("in the way")
-    assert cds_archive.options("a.jar", record=True) == []
+    assert cds_archive.options("a.jar", record_class_archive=True) == []
 
 
 def test_no_archive_is_created_without_record(classes: Path) -> None:
-    assert cds_archive.options("a.jar", record=False) == []
+    assert cds_archive.options("a.jar", record_class_archive=False) == []

@@ -49,12 +49,14 @@ def run(
         raise click.UsageError("--follow and --once cannot be used together")
     bundle = load_bundle(find_root(bundle_dir), environment, values)
     is_unbounded = runner.is_unbounded(bundle, pipeline, steps, follow=follow, once=once)
+    # A short run ends by itself and has little to read.
     is_short = runner.is_short(bundle, pipeline, steps, follow=follow, once=once)
     static_checks.require_functions(bundle)
     with (
         RunDisplay(bundle, pipeline, show_table=is_unbounded) as display,
+        # Records the start and the end of the run, and obeys requests to stop it, also while Spark starts.
         announce_run(bundle, pipeline, watch=display.show) as announced,
-        session.bundle_session(bundle, name=pipeline, short=is_short, record=is_short) as spark,
+        session.bundle_session(bundle, name=pipeline, short=is_short, record_class_archive=is_short) as spark,
     ):
         display.start_table()
         runner.run(spark, bundle, pipeline, announced=announced, only=steps, follow=follow, once=once)

@@ -95,7 +95,7 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
         (content / "wheels").mkdir(parents=True)
         wheel = wheels.build_wheel(root, Path(temporary))
         _require_allowed(root, [*copied, *wheel.sources], allowed, confirm)
-        wheels.name_after_content(wheel.file, content / "wheels")
+        wheels.copy_with_content_hash(wheel.file, content / "wheels")
         for vendored in _vendored_wheels(root):
             shutil.copyfile(vendored, content / "wheels" / vendored.name)
         shutil.copyfile(root / LOCK, content / REQUIREMENTS)

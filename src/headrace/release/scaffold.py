@@ -47,7 +47,10 @@ def create_bundle(name: str, directory: Path) -> None:
 
 
 def require_valid_name(name: str) -> None:
-    """Raise ConfigurationError if the name is not valid for a package, a pipeline and a schema, or is already used."""
+    """Raise ConfigurationError if the name is already used or is not valid.
+
+    A valid name can be the name of a package, of a pipeline and of a schema of a catalog.
+    """
     if not NAME.fullmatch(name):
         message = f"{name!r} is not a valid bundle name: use lower-case letters, digits and single underscores"
     elif owner := _owner(name):
@@ -79,13 +82,17 @@ def _owner(name: str) -> str:
         return "Headrace"
     lock = (TEMPLATES / f"requirements.lock{SUFFIX}").read_text(encoding="utf-8")
     required = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
-    distributions = (name, *packages_distributions().get(name, ()))  # that have this name, or a package of this name
+    # The distributions that have this name or contain a package of this name.
+    distributions = (name, *packages_distributions().get(name, ()))
     normalized = (re.sub(r"[-_.]+", "-", each).lower() for each in distributions)
     return next((f"{owner}, which the bundle needs" for owner in normalized if owner in required), "")
 
 
 def _require_empty(directory: Path) -> None:
-    """Raise ConfigurationError unless the directory contains at most .git, or does not exist but its parent does."""
+    """Accept an empty directory, one that contains only .git, or a missing one whose parent exists.
+
+    Raise ConfigurationError for any other path.
+    """
     if not directory.parent.is_dir():
         raise ConfigurationError(
             "the parent directory does not exist",
@@ -127,7 +134,7 @@ def _own_wheel(into: Path) -> Path:
     if not (checkout / "pyproject.toml").is_file():
         return wheels.pack_installed(distribution("headrace"), into)
     with tempfile.TemporaryDirectory() as temporary:
-        return wheels.name_after_content(wheels.build_wheel(checkout, Path(temporary)).file, into)
+        return wheels.copy_with_content_hash(wheels.build_wheel(checkout, Path(temporary)).file, into)
 
 
 def _write(bundle: Path, name: str, wheel: Path) -> None:

@@ -70,7 +70,7 @@ def build_wheel(root: Path, into: Path) -> BuiltWheel:
     return BuiltWheel(into / report["name"], _sources(into / report["name"], report["read"]))
 
 
-def name_after_content(wheel: Path, into: Path) -> Path:
+def copy_with_content_hash(wheel: Path, into: Path) -> Path:
     """Copy the wheel to the directory `into`, without hidden files, and return the path of the copy.
 
     The hash of the content is added to the version: 1.2.0+g1a2b3c4d.

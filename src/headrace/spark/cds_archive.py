@@ -16,11 +16,12 @@ from headrace.spark import jars, java
 MAX_ARCHIVES = 4  # an archive has 200 MB, and few checkouts and versions are in use on one machine
 
 
-def options(class_path: str, *, record: bool) -> list[str]:
+def options(class_path: str, *, record_class_archive: bool) -> list[str]:
     """Return the JVM options that use the archive for this class path.
 
-    If there is no archive and `record` is true, return the options with which the JVM creates the archive when it
-    exits. If there is none and `record` is false, or if the cache cannot be accessed, return no options.
+    If there is no archive and `record_class_archive` is true, return the options with which the JVM creates the archive
+    when it exits. If there is none and `record_class_archive` is false, or if the cache cannot be accessed, return no
+    options.
     """
     archive = _archive(class_path)
     with suppress(OSError):  # without access to the cache, the JVM starts without an archive
@@ -28,7 +29,7 @@ def options(class_path: str, *, record: bool) -> list[str]:
             with suppress(OSError):
                 archive.touch()  # `_clean_up` deletes the least recently used archives
             return [f'"-XX:SharedArchiveFile={archive}"', "-Xshare:auto"]
-        if record:
+        if record_class_archive:
             archive.parent.mkdir(parents=True, exist_ok=True)
             _clean_up()
             unpublished = archive.with_suffix(f".{os.getpid()}")  # `publish` renames it after a complete run

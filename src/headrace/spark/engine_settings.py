@@ -52,10 +52,10 @@ LIST_SEPARATORS = {  # the settings whose values are lists, and the separators o
 }
 
 
-def local_settings(engine: LocalEngine, directory: Path, *, short: bool, record: bool) -> dict[str, str]:
+def local_settings(engine: LocalEngine, directory: Path, *, short: bool, record_class_archive: bool) -> dict[str, str]:
     """Return the settings of a local session. Raise SetupError if its memory or jars are not available.
 
-    See `session.open_session` for `short` and `record`.
+    See `session.open_session` for `short` and `record_class_archive`.
     """
     import pyspark
 
@@ -76,7 +76,10 @@ def local_settings(engine: LocalEngine, directory: Path, *, short: bool, record:
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.driver.extraJavaOptions": " ".join(
-                [*cds_archive.options(class_path, record=record), *compiler_options(short=short)]
+                [
+                    *cds_archive.options(class_path, record_class_archive=record_class_archive),
+                    *compiler_options(short=short),
+                ]
             ),
         }
     )

@@ -30,17 +30,18 @@ def open_session(
     python_path: str = "",
     settings: Mapping[str, Setting] | None = None,
     short: bool = True,
-    record: bool = False,
+    record_class_archive: bool = False,
 ) -> SparkSession:
     """Open a session on the engine.
 
     `directory` is that of the environment; logs and temporary files are written there. `python_path` is a directory
     with modules to import, such as the bundle's. `settings` are the user's Spark settings.
 
-    `short` and `record` apply only to a local engine. If `short` is true, the JVM uses only its quick compiler (C1),
-    for a short run; otherwise it also uses the optimising compiler (C2). If `record` is true and there is no class data
-    sharing (CDS) archive yet, the JVM creates one; otherwise it only uses an existing one. Set `record` only for a
-    session that executes a complete run, so that the archive has all classes that a run loads.
+    `short` and `record_class_archive` apply only to a local engine. If `short` is true, the JVM uses only its quick
+    compiler (C1), for a short run; otherwise it also uses the optimising compiler (C2). If `record_class_archive` is
+    true and there is no class data sharing (CDS) archive yet, the JVM creates one; otherwise it only uses an existing
+    one. Set `record_class_archive` only for a session that executes a complete run, so that the archive has all classes
+    that a run loads.
 
     Raise SetupError if Spark does not start, ConfigurationError if a Databricks session rejects a setting.
     """
@@ -56,7 +57,7 @@ def open_session(
     java.require()
     if isinstance(engine, LocalEngine):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the default is the first python3 on PATH
-        conf = local_settings(engine, directory, short=short, record=record)
+        conf = local_settings(engine, directory, short=short, record_class_archive=record_class_archive)
     else:
         conf = cluster_settings(engine)
     conf = merge_settings(conf, user_settings)
@@ -86,11 +87,13 @@ def _disable_checksum_files(spark: SparkSession) -> None:
 
 
 @contextmanager
-def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: bool = False) -> Iterator[SparkSession]:
+def bundle_session(
+    bundle: Bundle, *, name: str, short: bool = True, record_class_archive: bool = False
+) -> Iterator[SparkSession]:
     """Open a session for the bundle's environment. Close it at the end of the block, unless Spark was running before.
 
-    See `open_session` for `short` and `record`. If the block is interrupted or leaves a batch unfinished, kill the JVM
-    first. Raise SetupError if the block fails because the JVM has died.
+    See `open_session` for `short` and `record_class_archive`. If the block is interrupted or leaves a batch unfinished,
+    kill the JVM first. Raise SetupError if the block fails because the JVM has died.
     """
     was_running = _is_spark_running()
     try:
@@ -101,7 +104,7 @@ def bundle_session(bundle: Bundle, *, name: str, short: bool = True, record: boo
             python_path=str(Path(bundle.root) / "src"),
             settings=bundle.environment.settings,
             short=short,
-            record=record,
+            record_class_archive=record_class_archive,
         )
     except KeyboardInterrupt:
         kill_children()
