@@ -83,7 +83,7 @@ def test_lock_of_an_ended_process_is_taken_over_with_a_message(tiny):
 def test_lock_of_a_live_process_is_respected(tiny):
     target = tiny.target()
     write_lock(target, os.getppid())
-    StateStore(target).remove_dead_lock()
+    StateStore(target).remove_abandoned_lock()
     with (
         pytest.raises(DeploymentError, match="being changed by carol"),
         StateStore(target).locked("deploy", break_lock=False, report=print),

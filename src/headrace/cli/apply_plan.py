@@ -71,11 +71,12 @@ def apply_plan(
 
     print_plan(plan)
     if plan.is_empty:
-        StateStore(target).remove_dead_lock()  # which a killed command may have left
+        StateStore(target).remove_abandoned_lock()  # which a killed command may have left
         return
     deletions = confirmation.confirm_deletions(plan, option_values["deletions"])
     require_allowed(plan, release, target, deletable=deletions, any_identity=option_values["any_identity"])
     confirmation.confirm_change(target, yes=option_values["yes"])
+    # `start` limits how long a new run may take to start: the option --within.
     timeouts = Timeouts(drain=option_values["drain"], start=option_values["within"])
     options = ApplyOptions(command, promoted_from, option_values["break_lock"], option_values["keep"], timeouts)
     try:

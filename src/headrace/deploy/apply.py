@@ -71,7 +71,7 @@ class _Deployment:
         self._state = state
         self._write_intent(changed)
         self._upload_release()
-        earlier_runs = {job.key: self._update_paused(job) for job in changed}
+        earlier_runs = {job.key: self._send_paused_and_drain(job) for job in changed}  # ids of runs, by key of the job
         for job in self._plan.jobs:
             if job.action == "delete":
                 self._delete(job)
@@ -91,17 +91,17 @@ class _Deployment:
 
     def _write_intent(self, changed: list[JobPlan]) -> None:
         """Record the deployment before its first change."""
-        earlier = self._state.intent or Intent("", "", "", "")  # of a deployment that was interrupted
-        creates = {job.key: job.name for job in changed if job.key not in self._state.jobs}
+        interrupted_intent = self._state.intent or Intent("", "", "", "")  # empty if no deployment was interrupted
+        jobs_to_create = {job.key: job.name for job in changed if job.key not in self._state.jobs}
         current_jobs = {job.key: self._state.jobs[job.key] for job in changed if job.key in self._state.jobs}
         intent = Intent(
             command=self._options.command,
             release=self._release.id,
             at=timestamp(),
             by=self._target.user,
-            creates={**earlier.creates, **creates},
-            # The interrupted deployment may have changed the current jobs. Its intent has the jobs before any change.
-            previous_jobs={**current_jobs, **earlier.previous_jobs},
+            creates={**interrupted_intent.creates, **jobs_to_create},
+            # An interrupted deployment's intent has the jobs as they were before any change, so it takes precedence.
+            previous_jobs={**current_jobs, **interrupted_intent.previous_jobs},
         )
         self._state = self._store.write(replace(self._state, intent=intent))
 
@@ -112,10 +112,10 @@ class _Deployment:
         for principal in sorted(principals):
             self._remote.grant_read(self._target.release_path(self._release.id), dict(principal))
 
-    def _update_paused(self, job: JobPlan) -> set[int]:
+    def _send_paused_and_drain(self, job: JobPlan) -> set[int]:
         """Create or update the job with paused triggers; drain its active runs if the plan replaces them.
 
-        Return the ids of the job's earlier runs: all runs except active ones that use the new release already.
+        Return the ids of its earlier runs: all but active ones of the new release (started by an interrupted attempt).
         """
         deployed = self._state.jobs.get(job.key)
         if job.id is None:
@@ -124,13 +124,14 @@ class _Deployment:
         else:
             job_id = job.id
             self._remote.reset_job(job_id, pause_triggers(job.body))
-        request_files = set(job.request_files)
-        if job.restarts and deployed:  # the active runs may poll the files of the old release
-            request_files |= set(deployed.request_files)
-        self._record(job_id, job, request_files, is_paused=True, needs_restart=job.restarts)
+        stop_request_files = set(job.request_files)
+        # `restarts`: the active runs are replaced. They may poll the stop-request paths of the old release.
+        if job.restarts and deployed:
+            stop_request_files |= set(deployed.request_files)
+        self._record(job_id, job, stop_request_files, is_paused=True, needs_restart=job.restarts)
         self._remote.set_permissions(job_id, job.grants)
         if job.restarts:
-            drain(job_id, job.key, request_files, self._target, self._options.timeouts, self._report)
+            drain(job_id, job.key, stop_request_files, self._target, self._options.timeouts, self._report)
         runs = self._remote.list_runs(job_id)
         return {run.id for run in runs if not (run.is_active and run.uses(self._release.id))}
 
@@ -144,13 +145,13 @@ class _Deployment:
     def _resume(self, job: JobPlan, earlier_runs: set[int]) -> Problem | None:
         """Send the job with its final triggers, and wait for its new run: one that is not in `earlier_runs`.
 
-        If the plan restarts the job and no trigger starts the new run, start it. Do not wait if the job gets no new
-        run, such as a stopped job. If the new run fails or is not running in time, restore the job and return the
+        If the plan restarts the job and no trigger starts the new run, start it. A job without a new run, such as a
+        stopped one, is not waited for. If the new run fails or is not running in time, restore the job and return the
         problem; otherwise return None.
         """
         job_id = self._state.jobs[job.key].id
-        self._remote.reset_job(job_id, job.sent_body)
-        is_run_expected = has_active_continuous_trigger(job.sent_body)  # the platform starts the run
+        self._remote.reset_job(job_id, job.final_body)
+        is_run_expected = has_active_continuous_trigger(job.final_body)  # the platform starts the run
         if job.restarts and not is_run_expected and not job.stopped:
             self._remote.start_run(job_id, self._run_token(job_id))
             is_run_expected = True
@@ -179,6 +180,7 @@ class _Deployment:
         else:
             self._remote.reset_job(job_id, previous.sent_body)
             if job.restarts and not has_active_continuous_trigger(previous.sent_body) and not job.stopped:
+                # another token: the state has not been written since the first start
                 self._remote.start_run(job_id, f"{self._run_token(job_id)}-back")
             restored = replace(previous, returned_settings=self._returned_settings(job_id))
             self._state = self._store.write(self._state.with_job(job.key, restored))

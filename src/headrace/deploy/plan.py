@@ -57,7 +57,7 @@ class JobPlan:
     restarts: bool = False  # the deployment replaces the job's active run
 
     @property
-    def sent_body(self) -> JobBody:
+    def final_body(self) -> JobBody:
         """The body that the job has at the end of the deployment: with paused triggers if a user stopped the job."""
         return pause_triggers(self.body) if self.stopped else self.body
 

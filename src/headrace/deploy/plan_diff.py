@@ -79,7 +79,7 @@ def _compare_job(
     if the job does not exist.
     """
     body = desired.body
-    sent_body = pause_triggers(body) if stopped else body
+    final_body = pause_triggers(body) if stopped else body
     unchanged = JobPlan(
         key=key,
         action="unchanged",
@@ -95,11 +95,11 @@ def _compare_job(
         deleted_outside = (Change("job", deployed.id, None),) if deployed else ()
         return replace(unchanged, action="create", drift=deleted_outside)
     if deployed is None:
-        changes = tuple(differences(restrict(current.job.settings, sent_body), sent_body))
+        changes = tuple(differences(restrict(current.job.settings, final_body), final_body))
         drift: tuple[Change, ...] = ()
     else:
         grant_changes = differences({"permissions": list(deployed.grants)}, {"permissions": list(desired.grants)})
-        changes = (*differences(deployed.sent_body, sent_body), *grant_changes)
+        changes = (*differences(deployed.sent_body, final_body), *grant_changes)
         changed_outside = differences(deployed.returned_settings, current.job.settings)
         drift = tuple(change for change in changed_outside if _is_significant(change))
     affects_run = current.is_running and any(change.path.startswith(RUN_SETTINGS) for change in (*changes, *drift))

@@ -97,7 +97,7 @@ class StateStore:
             if remote.read_file(self._lock_path) == content:  # otherwise another command broke this lock
                 remote.delete(self._lock_path)
 
-    def remove_dead_lock(self) -> None:
+    def remove_abandoned_lock(self) -> None:
         """Delete the lock if its process has ended. A command calls this instead of `locked` if it changes nothing."""
         content = self._target.remote.read_file(self._lock_path)
         if content is not None and from_document(Lock, json.loads(content)).is_dead:
