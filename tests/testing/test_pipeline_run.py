@@ -71,6 +71,6 @@ def test_bundle_is_relocated(write_bundle, tmp_path):
         "ticks": fast,
         "new": fast,
     }
-    assert relocated.directory.is_relative_to(tmp_path / "run")
+    assert relocated.run_files_directory.is_relative_to(tmp_path / "run")
     with pytest.raises(ConfigurationError, match="source 'ticks' is not a file source"):
         relocate(bundle, tmp_path, {"ticks": tmp_path})
