@@ -56,6 +56,7 @@ def call(python: Path, name: str, *arguments: str) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
 
 
+@pytest.mark.full
 def test_wheel_runs_layer_by_layer(python: Path, tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=300, customers=20, files=3, pace=10)
     arguments = ("--pipeline", "orders", "--env", "local", "--conf", str(bundle / "conf"))

@@ -208,7 +208,14 @@ def wait_for_gold(bundle: Path) -> None:
     wait_until(has_batch, f"a batch of gold; see {bundle / 'output.txt'}")
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM to all", "headrace stop"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "headrace stop",
+        pytest.param("SIGINT", marks=pytest.mark.full),
+        pytest.param("SIGTERM to all", marks=pytest.mark.full),
+    ],
+)
 def test_following_run_stops_between_batches(tmp_path: Path, how: str) -> None:
     bundle = copy_bundle(tmp_path / "a bundle", orders=200, customers=20, files=2, pace=10)
     with headrace("run", "orders", "--follow", bundle=bundle) as process:

@@ -129,6 +129,7 @@ def test_changed_formula_is_noted(rows):
     assert sorted(row["n"] for row in rows.read("result")) == [2, 12]
 
 
+@pytest.mark.full
 def test_changed_state_function_has_to_be_accepted(rows):
     before, after = (step(f"{{add_to: {amount}}}", f"{__name__}:last_of_each") for amount in (1, 2))
     with pytest.raises(GuardError, match=r"if the new code suits the old state, accept: \["):
@@ -151,6 +152,7 @@ def test_source_at_another_path_is_refused(rows):
     assert len(rows.run().rows("landed")) == 2, "the file has another path, so it is new"
 
 
+@pytest.mark.full
 def test_additional_table_gets_new_rows_only(rows):
     before = step("{amount: 1}", f"{__name__}:add")
     after = before.replace("writes: {table: result}", "writes: [{table: result}, {table: more}]")
@@ -168,6 +170,7 @@ def test_kind_and_topics_of_a_source_are_compared():
     assert described_sources(read, environment(rows=files("data", fileNameOnly=True))) == {"rows": {"kind": "files"}}
 
 
+@pytest.mark.full
 def test_checkpoint_of_an_older_version_is_not_compared(rows):
     run_once(rows, step())
     record_of(rows).unlink()
@@ -175,6 +178,7 @@ def test_checkpoint_of_an_older_version_is_not_compared(rows):
     assert notes(rows) == []
 
 
+@pytest.mark.full
 def test_state_that_spark_refuses_is_refused_without_a_signature(rows):
     run_once(rows, step())
     record_of(rows).unlink()
@@ -183,6 +187,7 @@ def test_state_that_spark_refuses_is_refused_without_a_signature(rows):
         rows.run()
 
 
+@pytest.mark.full
 def test_setting_that_the_checkpoint_has_frozen_is_noted(rows):
     found = run_twice(rows, step(), step(more="settings: {spark.sql.shuffle.partitions: 7}"))
     assert found == [

@@ -72,6 +72,7 @@ def test_checkpoint_that_was_removed_after_a_reset_is_missed(ran):
         ran.run()
 
 
+@pytest.mark.full
 def test_upsert_keeps_its_rows_unless_they_shall_be_truncated(ran):
     (kept,) = start_over(ran, "newest")
     assert [(table.name, table.truncated) for table in kept.tables] == [("newest", False)]
@@ -112,6 +113,7 @@ def test_folder_cannot_start_over(flow):
         start_over(flow, "out")
 
 
+@pytest.mark.full
 def test_running_step_is_not_reset(ran):
     lock = Lock(ran.spark, str(ran.directory / "checkpoints" / "flow" / "copy"), "copy")
     with pytest.raises(GuardError, match="step 'copy' is already being run"):
@@ -128,6 +130,7 @@ def test_reader_does_not_start_before_the_table_that_it_streams_is_truncated(ran
     assert values(ran, "landed", "copied") == [[1, 2], [1, 2]]
 
 
+@pytest.mark.full
 def test_interrupted_reset_leaves_correct_steps(ran, monkeypatch):
     write, written = reset.write_generation, []
 
@@ -172,6 +175,7 @@ def test_undo_restores_a_table_that_a_start_has_truncated(ran):
     assert values(ran, "copied") == [[1, 2]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("resets", "message"), [(0, "has no reset that could be undone"), (1, "has completed a batch")]
 )
@@ -183,6 +187,7 @@ def test_reset_that_cannot_be_undone(ran, resets, message):
         undo(ran, "copy")
 
 
+@pytest.mark.full
 def test_undo_is_refused_if_a_step_would_read_restored_rows_twice(ran):
     start_over(ran, "land", downstream=True)
     bundle = ran.bundle()

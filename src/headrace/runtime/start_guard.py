@@ -20,7 +20,7 @@ from headrace.checkpoints.step_record import StepRecord, read_record, write_reco
 from headrace.config.models import Bundle, Step
 from headrace.errors import HeadraceError, Problem
 from headrace.io.delta.delta_table import table_of
-from headrace.io.delta.table_identity import set_writers, table_state, truncate
+from headrace.io.delta.table_identity import set_writers, table_identity, table_state, truncate
 from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
 from headrace.runtime.session_settings import frozen_settings
 from headrace.signatures.signature import Signature
@@ -138,11 +138,11 @@ class StartGuard:
         tables = dict(record.tables)
         for table_name in self._steps[name].tables_written:
             table = table_of(self._bundle.environment, table_name)
-            state = table_state(self._spark, table) if table_name not in tables else None
-            if state is not None:
-                tables[table_name] = state.id
-                writers = (replace(writer, table=state.id),)
-                if state.writers != writers:
+            identity = table_identity(self._spark, table) if table_name not in tables else None
+            if identity is not None:
+                tables[table_name], old_writers = identity
+                writers = (replace(writer, table=tables[table_name]),)
+                if old_writers != writers:
                     set_writers(self._spark, table, writers)
         if tables != record.tables:
             write_record(checkpoint.files, writer.generation, replace(record, tables=tables))
