@@ -50,12 +50,18 @@ class Generation:
     tables: dict[str, AcceptedTable] = field(default_factory=dict)  # by name
     # By table, the version that the RESTORE of `reset --undo` created. No rows are missing from this version.
     restored: dict[str, int] = field(default_factory=dict)
+    # By input, the options of Spark's reader that say where a reset lets the input start; without options, it starts
+    # where new checkpoints start.
+    starts: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def next(self, tables: dict[str, AcceptedTable]) -> Generation:
-        """Return the generation that a reset starts. `tables` are the existing tables of the step, by name."""
+    def next(self, tables: dict[str, AcceptedTable], starts: dict[str, dict[str, str]]) -> Generation:
+        """Return the generation that a reset starts. `tables` are the existing tables of the step, by name.
+
+        For `starts`, see the class.
+        """
         number = self.highest + 1
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
-        return Generation(number, highest=number, previous=self.number, started_at=started_at, tables=tables)
+        return Generation(number, number, self.number, started_at, tables, starts=starts)
 
     def undone(self, restored: dict[str, int]) -> Generation:
         """Return the previous generation, which `reset --undo` makes current. For `restored`, see the class."""

@@ -72,6 +72,12 @@ def read_checkpoint(files: CheckpointFiles, path: str = "spark") -> SparkCheckpo
     return SparkCheckpoint(query_id, planned, completed, settings, tuple(damage))
 
 
+def read_offsets(files: CheckpointFiles, path: str, batch: int) -> list[Any]:
+    """Return the end offset of each source in a batch, as Spark stores it; None for a source without an offset."""
+    lines = (files.read(f"{path}/offsets/{batch}") or b"").splitlines()[2:]
+    return [None if line == b"-" else json.loads(line) for line in lines]
+
+
 def _missing_files(planned: tuple[int, ...], completed: tuple[int, ...]) -> Iterable[str]:
     """Yield a message for each missing file.
 

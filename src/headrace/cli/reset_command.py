@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,14 +12,23 @@ from headrace.cli import shared_options
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.config.models import Step
-    from headrace.runtime.reset import StepReset
+    from headrace.io.start_position import Position
+
+
+def _parse_position(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Position | None:
+    from headrace.io.start_position import parse_position
+
+    try:
+        return None if text is None else parse_position(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from None
 
 
 @click.command(
     epilog=examples(
         "headrace reset orders --step gold_revenue",
         "headrace reset orders --step bronze_orders --downstream",
+        "headrace reset orders --step gold_revenue --from checkpoint --table keep",
         "headrace reset orders --step gold_revenue --undo",
     )
 )
@@ -45,6 +53,15 @@ if TYPE_CHECKING:
     "Quarantine tables are always truncated.",
 )
 @click.option(
+    "--from",
+    "position",
+    metavar="POSITION",
+    callback=_parse_position,
+    help="Where the steps start to read: beginning; checkpoint (where the previous checkpoint stopped); a time "
+    '(2026-01-31T12:00); a version of a table (42); or offsets of topics (\'{"orders": {"0": 120, "1": 98}}\'). '
+    "By default, where new checkpoints start. Truncated tables are read from the beginning.",
+)
+@click.option(
     "--undo",
     is_flag=True,
     help="Return to the previous checkpoints. Fails after a step has completed a batch with its new checkpoint.",
@@ -59,6 +76,7 @@ def reset(
     steps: tuple[str, ...],
     downstream: bool,
     table: Literal["keep", "truncate"] | None,
+    position: Position | None,
     undo: bool,
     yes: bool,
     values: dict[str, str],
@@ -67,18 +85,20 @@ def reset(
 ) -> None:
     """Start steps over.
 
-    The next run of the steps reads everything that their sources still have, with new checkpoints. Shows what the reset
-    changes, and asks for confirmation. Deletes nothing in a checkpoint. Tables are truncated when their step starts.
+    The next run of the steps reads everything that their sources still have, or from the position --from, with new
+    checkpoints. Shows what the reset changes, and asks for confirmation. Deletes nothing in a checkpoint. Tables are
+    truncated when their step starts.
 
     --undo does not ask for confirmation.
     """
     from headrace.cli.confirmation import confirm_checkpoint_change
     from headrace.config.load import find_root, load_bundle
     from headrace.runtime.reset import apply_reset, plan_reset, undo_reset
+    from headrace.runtime.reset_text import format_resets, reset_to_json
     from headrace.spark import session
 
-    if undo and (downstream or table):
-        raise click.UsageError("--undo excludes --downstream and --table")
+    if undo and (downstream or table or position):
+        raise click.UsageError("--undo excludes --downstream, --table and --from")
     bundle = load_bundle(find_root(bundle_dir), environment, values)
     with session.bundle_session(bundle, name=f"reset {pipeline}") as spark:
         if undo:
@@ -89,50 +109,12 @@ def reset(
             lines = [f"{step}: continues with checkpoint generation {number}" for step, number in generations.items()]
             click.echo(json.dumps(generations) if as_json else "\n".join(lines))
             return
-        planned = plan_reset(spark, bundle, pipeline, steps, downstream=downstream, table=table)
+        planned = plan_reset(spark, bundle, pipeline, steps, downstream=downstream, table=table, position=position)
         if as_json:
-            click.echo(json.dumps([_as_dict(step_reset) for step_reset in planned], indent=2))
+            click.echo(json.dumps([reset_to_json(step_reset) for step_reset in planned], indent=2))
         else:
             click.echo(format_resets(planned))
         confirm_checkpoint_change(yes=yes)
         apply_reset(spark, bundle, planned)
     if not as_json:
         click.echo(f"Start them with: headrace run {pipeline}. Until then: headrace reset {pipeline} --undo")
-
-
-def format_resets(planned: Sequence[StepReset]) -> str:
-    """Return what a reset changes, as text."""
-    lines = []
-    for step_reset in planned:
-        old, new = step_reset.checkpoint.generation.number, step_reset.new_generation
-        lines.append(f"{step_reset.pipeline}/{step_reset.step.name}: checkpoint generation {old} → {new}")
-        lines.append(f"  reads again: {', '.join(_streaming_inputs(step_reset.step))}")
-        for table in step_reset.tables:
-            action = "truncated at the next start" if table.truncated else "kept; equal keys are updated"
-            lines.append(f"  table {table.name} (version {table.accepted.version}): {action}")
-        lines += [f"  {warning}" for warning in step_reset.warnings]
-    return "\n".join(lines)
-
-
-def _streaming_inputs(step: Step) -> list[str]:
-    """Return the inputs that a reset step reads again, as text. Each batch reads static inputs again anyway."""
-    return [
-        f"source {read.source}" if read.source else f"table {read.table}"
-        for read in step.reads.values()
-        if not read.static
-    ]
-
-
-def _as_dict(step_reset: StepReset) -> dict[str, object]:
-    return {
-        "pipeline": step_reset.pipeline,
-        "step": step_reset.step.name,
-        "generation": step_reset.checkpoint.generation.number,
-        "new_generation": step_reset.new_generation,
-        "reads": _streaming_inputs(step_reset.step),
-        "tables": [
-            {"table": table.name, "version": table.accepted.version, "truncated": table.truncated}
-            for table in step_reset.tables
-        ],
-        "warnings": list(step_reset.warnings),
-    }

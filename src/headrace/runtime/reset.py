@@ -6,22 +6,26 @@ starts the next time, so that a reset that is undone before leaves the tables un
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from headrace.checkpoints.generations import AcceptedTable, write_generation
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
-from headrace.checkpoints.spark_checkpoint import read_checkpoint
-from headrace.config.models import Bundle, Step, local_path
-from headrace.errors import GuardError, Problem
+from headrace.checkpoints.spark_checkpoint import read_checkpoint, read_offsets
+from headrace.checkpoints.step_record import read_record
+from headrace.config.models import Bundle, Step
+from headrace.errors import GuardError, HeadraceError, Problem
 from headrace.graph import order
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import restore_version, table_state
 from headrace.io.sinks.quarantine import quarantine_table
+from headrace.io.start_position import InputStart, Position, ReachedOffset
+from headrace.runtime.input_starts import find_starts
+from headrace.runtime.reset_checks import check_readers, check_sinks, check_undo, stream_readers, tables_of
 from headrace.runtime.start_guard import StepCheckpoint, open_checkpoint
 
 if TYPE_CHECKING:
@@ -46,8 +50,9 @@ class StepReset:
     pipeline: str
     step: Step
     checkpoint: StepCheckpoint
-    tables: tuple[TableReset, ...]  # those that exist, the quarantine table included
-    warnings: tuple[str, ...]
+    tables: tuple[TableReset, ...] = ()  # those that exist, the quarantine table included
+    starts: Mapping[str, InputStart] = field(default_factory=dict)  # where its streaming inputs start to read
+    warnings: tuple[str, ...] = ()
 
     @property
     def new_generation(self) -> int:
@@ -61,22 +66,35 @@ def plan_reset(
     pipeline: str,
     names: Collection[str],
     *,
-    downstream: bool,
-    table: TableChoice | None,
+    downstream: bool = False,
+    table: TableChoice | None = None,
+    position: Position | None = None,
 ) -> tuple[StepReset, ...]:
     """Return what a reset of the steps would change, each step after those whose tables it reads.
 
     `table` is the choice for the tables of sinks. Without it, those of upserts are kept and all others are truncated.
-    Quarantine tables are always truncated. With `downstream`, also reset the steps that stream from these tables. Raise
-    GuardError with all reasons why the reset would lose or repeat rows, or make another step fail.
+    Quarantine tables are always truncated. With `downstream`, also reset the steps that stream from these tables. The
+    steps start to read at `position`, or by default where new checkpoints start. Tables that are truncated are read
+    from the beginning. Raise GuardError with all reasons why the reset would lose or repeat rows, or make another step
+    fail.
     """
     steps = _selected(bundle, pipeline, names, downstream=downstream)
     resets: list[StepReset] = []
     problems: list[Problem] = []
+    rewritten: set[str] = set()  # the tables that are truncated or do not exist
     for name, step in steps:
-        problems += _check_choice(bundle, name, step, table)
-        resets.append(_plan_step(spark, bundle, name, step, table))
-    problems += _check_readers(bundle, pipeline, resets)
+        tables = tuple(_plan_tables(spark, bundle, step, table))
+        checkpoint = open_checkpoint(bundle, name, step.name, spark)
+        reached = _reached_offset(step, checkpoint)
+        starts: dict[str, InputStart] = {}
+        try:
+            starts = find_starts(spark, step, bundle.environment, position, truncated=rewritten, reached=reached)
+        except HeadraceError as error:
+            problems += error.problems
+        problems += check_sinks(bundle, name, step, starts.values(), keep_tables=table == "keep")
+        resets.append(StepReset(name, step, checkpoint, tables, starts, tuple(_warnings(step, checkpoint, starts))))
+        rewritten |= tables_of(bundle, step) - {each.name for each in tables if not each.truncated}
+    problems += check_readers(bundle, pipeline, steps, rewritten)
     if problems:
         raise GuardError.of(problems)
     return tuple(resets)
@@ -91,7 +109,8 @@ def apply_reset(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]
     with _locked(spark, bundle, resets):
         for reset in reversed(resets):
             tables = {table.name: table.accepted for table in reset.tables}
-            write_generation(reset.checkpoint.files, reset.checkpoint.generation.next(tables))
+            starts = {name: start.options for name, start in reset.starts.items() if start.options}
+            write_generation(reset.checkpoint.files, reset.checkpoint.generation.next(tables, starts))
 
 
 def undo_reset(spark: SparkSession, bundle: Bundle, pipeline: str, names: Collection[str]) -> tuple[StepReset, ...]:
@@ -104,8 +123,10 @@ def undo_reset(spark: SparkSession, bundle: Bundle, pipeline: str, names: Collec
     problems: list[Problem] = []
     for step in order.select_steps(bundle, pipeline, names):
         checkpoint = open_checkpoint(bundle, pipeline, step.name, spark)
-        resets.append(StepReset(pipeline, step, checkpoint, (), ()))
-        problems += _check_undo(bundle, pipeline, step, checkpoint)
+        resets.append(StepReset(pipeline, step, checkpoint))
+        generation = checkpoint.generation
+        has_completed = bool(read_checkpoint(checkpoint.files, f"{generation.number}/spark").completed)
+        problems += check_undo(bundle, pipeline, step, generation, has_completed=has_completed)
     if problems:
         raise GuardError.of(problems)
     with _locked(spark, bundle, resets):
@@ -126,21 +147,14 @@ def _undo_step(spark: SparkSession, bundle: Bundle, reset: StepReset) -> None:
     write_generation(files, generation.undone(restored))
 
 
-def _plan_step(spark: SparkSession, bundle: Bundle, pipeline: str, step: Step, choice: TableChoice | None) -> StepReset:
-    tables: list[TableReset] = []
-    warnings: list[str] = []
+def _plan_tables(spark: SparkSession, bundle: Bundle, step: Step, choice: TableChoice | None) -> Iterator[TableReset]:
     for sink in step.writes:
         if sink.table:
             is_truncated = choice == "truncate" or (choice is None and sink.mode != "upsert")
-            tables += _plan_table(spark, bundle, sink.table, truncated=is_truncated)
-        else:
-            warnings.append(f"{sink.kind} {getattr(sink, sink.kind)!r} gets all rows again")
+            yield from _plan_table(spark, bundle, sink.table, truncated=is_truncated)
     quarantine = quarantine_table(step, bundle.environment)
     if quarantine is not None:
-        tables += _plan_table(spark, bundle, quarantine.name, truncated=True)
-    return StepReset(
-        pipeline, step, open_checkpoint(bundle, pipeline, step.name, spark), tuple(tables), tuple(warnings)
-    )
+        yield from _plan_table(spark, bundle, quarantine.name, truncated=True)
 
 
 def _plan_table(spark: SparkSession, bundle: Bundle, name: str, *, truncated: bool) -> Iterator[TableReset]:
@@ -151,64 +165,24 @@ def _plan_table(spark: SparkSession, bundle: Bundle, name: str, *, truncated: bo
         yield TableReset(name, truncated, AcceptedTable(state.id, origin, state.version, queries, is_pending=truncated))
 
 
-def _check_choice(bundle: Bundle, pipeline: str, step: Step, choice: TableChoice | None) -> Iterator[Problem]:
-    """Yield the sinks of a step with which it cannot be reset, or not with this choice."""
-    for number, sink in enumerate(step.writes):
-        where = bundle.where(pipeline, "steps", step.name, "writes", number)
-        if choice == "keep" and sink.table and sink.mode == "append":
-            message = f"step {step.name!r} would append all rows to table {sink.table!r} a second time"
-            yield Problem(where, message, "pass --table truncate; only a sink with mode: upsert can keep its rows")
-        if sink.folder:
-            path = local_path(bundle.environment.folders[sink.folder])
-            message = f"Spark would skip the batches of a new checkpoint in folder {sink.folder!r}, which has a list of"
-            message += f" those of the old one ({path}/_spark_metadata)"
-            fix = "let the sink write to another folder, then run it: a new folder needs no reset"
-            yield Problem(where, message, fix)
+def _reached_offset(step: Step, checkpoint: StepCheckpoint) -> ReachedOffset | None:
+    """Return the offset at which the step's checkpoint has stopped; None if it is unknown, as for `find_starts`."""
+    path = f"{checkpoint.generation.number}/spark"
+    content = read_checkpoint(checkpoint.files, path)
+    if not content.completed or content.last_planned != content.last_completed or content.damage:
+        return None
+    offsets = read_offsets(checkpoint.files, path, content.last_completed)
+    has_one_stream = sum(not read.static for read in step.reads.values()) == 1
+    return offsets[0] if has_one_stream and len(offsets) == 1 and isinstance(offsets[0], dict) else None
 
 
-def _check_readers(bundle: Bundle, pipeline: str, resets: Sequence[StepReset]) -> Iterator[Problem]:
-    """Yield the steps that stream from a truncated or missing table and are not reset: they would fail."""
-    selected = {(reset.pipeline, reset.step.name) for reset in resets}
-    for reset in resets:
-        kept = {table.name for table in reset.tables if not table.truncated}
-        for reader_pipeline, reader in _stream_readers(bundle, _tables(bundle, reset.step) - kept):
-            if (reader_pipeline, reader.name) not in selected:
-                names = " ".join(f"--step {each.step.name}" for each in resets if each.pipeline == pipeline)
-                message = f"step {reader.name!r} streams from a table of step {reset.step.name!r}, and would fail"
-                message += " when that table is written from the beginning"
-                fix = f"reset it too: headrace reset {pipeline} {names} --downstream"
-                yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
-
-
-def _check_undo(bundle: Bundle, pipeline: str, step: Step, checkpoint: StepCheckpoint) -> Iterator[Problem]:
-    where, generation = bundle.where(pipeline, "steps", step.name), checkpoint.generation
-    if not generation.previous:
-        yield Problem(where, f"step {step.name!r} has no reset that could be undone", "name the step that was reset")
-        return
-    if read_checkpoint(checkpoint.files, f"{generation.number}/spark").completed:
-        message = f"step {step.name!r} has completed a batch since its reset, so the reset cannot be undone"
-        yield Problem(where, message, "to start it over again, use headrace reset without --undo")
-    truncated = [
-        name for name, table in generation.tables.items() if table.origin == "truncated" and not table.is_pending
-    ]
-    for reader_pipeline, reader in _stream_readers(bundle, set(truncated)):
-        message = f"step {reader.name!r} streams from a table that the reset truncated, and would read its rows twice"
-        fix = f"run the step, so that it reads everything again: headrace run {pipeline} --step {step.name}"
-        yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
-
-
-def _tables(bundle: Bundle, step: Step) -> set[str]:
-    """Return the names of the tables that a step writes, its quarantine table included."""
-    quarantine = quarantine_table(step, bundle.environment)
-    return {*step.tables_written, *([quarantine.name] if quarantine else [])}
-
-
-def _stream_readers(bundle: Bundle, tables: Collection[str]) -> Iterator[tuple[str, Step]]:
-    """Yield the steps, with their pipelines, that read one of the tables as a stream."""
-    for pipeline in bundle.pipelines.values():
-        for step in pipeline.steps.values():
-            if any(read.table in tables and not read.static for read in step.reads.values()):
-                yield pipeline.name, step
+def _warnings(step: Step, checkpoint: StepCheckpoint, starts: Mapping[str, InputStart]) -> Iterator[str]:
+    for sink in step.writes:
+        if not sink.table:
+            yield f"{sink.kind} {getattr(sink, sink.kind)!r} gets all of these rows again"
+    record = read_record(checkpoint.files, checkpoint.generation.number)
+    if any(start.options for start in starts.values()) and record and record.signature.get("stateful"):
+        yield "its state starts empty: windows, joins and duplicates that began before this position are incomplete"
 
 
 def _selected(bundle: Bundle, pipeline: str, names: Collection[str], *, downstream: bool) -> list[tuple[str, Step]]:
@@ -220,7 +194,7 @@ def _selected(bundle: Bundle, pipeline: str, names: Collection[str], *, downstre
     ordered = [(Path(locations.file).stem, step) for locations, step in order.all_steps(bundle)]
     for name, step in ordered if downstream else ():
         if (name, step.name) in selected:
-            readers = _stream_readers(bundle, _tables(bundle, step))
+            readers = stream_readers(bundle, tables_of(bundle, step))
             selected |= {(other, reader.name) for other, reader in readers}
     return [(name, step) for name, step in ordered if (name, step.name) in selected]
 

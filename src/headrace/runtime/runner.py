@@ -21,8 +21,10 @@ from headrace.runtime import follow_loop
 from headrace.runtime.announced_run import AnnouncedRun, announce_run
 from headrace.runtime.backlog import is_large
 from headrace.runtime.events import Event
+from headrace.runtime.input_starts import start_settings, with_starts
 from headrace.runtime.prepare import PreparedStep, prepare_all
-from headrace.runtime.start_guard import StartGuard
+from headrace.runtime.session_settings import session_settings
+from headrace.runtime.start_guard import StartGuard, open_checkpoint
 from headrace.runtime.step_query import OnCounts, ignore_counts
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
 from headrace.runtime.triggers import is_bounded
@@ -60,6 +62,9 @@ def run(
             stack.callback(_without_errors, lock.release)
         if stop.is_set():
             return
+        generations = [open_checkpoint(bundle, pipeline, step.name, spark).generation for step in steps]
+        stack.enter_context(session_settings(spark, start_settings(generations)))
+        steps = [with_starts(step, generation) for step, generation in zip(steps, generations, strict=True)]
         guard = StartGuard(spark, bundle, pipeline, steps, release=recorder.release)
         located = [(bundle.locations_of(pipeline), step) for step in steps]
         prepared = _check(spark, environment, located, guard, on_counts=recorder.on_counts)

@@ -165,7 +165,8 @@ class StartGuard:
         streamed = {read.table for read in self._steps[name].reads.values() if read.table and not read.static}
         for pipeline in self._bundle.pipelines.values():
             for writer in pipeline.steps.values():
-                if self._steps.get(writer.name) is writer or not streamed & set(writer.tables_written):
+                is_in_run = pipeline.name == self._pipeline and writer.name in self._steps
+                if is_in_run or not streamed & set(writer.tables_written):
                     continue
                 generation = open_checkpoint(self._bundle, pipeline.name, writer.name, self._spark).generation
                 for table in streamed & generation.pending_tables.keys():

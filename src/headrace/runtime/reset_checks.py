@@ -1,0 +1,101 @@
+"""Check a reset before it is made or undone: find sinks and readers that would lose or repeat rows, or fail."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from headrace.checkpoints.generations import Generation
+from headrace.config.models import Bundle, KafkaSource, Step, local_path
+from headrace.errors import Problem
+from headrace.io.sinks.quarantine import quarantine_table
+from headrace.io.start_position import InputStart
+
+
+def check_sinks(
+    bundle: Bundle, pipeline: str, step: Step, starts: Iterable[InputStart], *, keep_tables: bool
+) -> Iterator[Problem]:
+    """Yield the sinks of a step with which it cannot be reset: folders, and with `keep_tables` some tables.
+
+    `starts` says where its streaming inputs start to read.
+    """
+    repeats = any(start.repeats for start in starts)
+    for number, sink in enumerate(step.writes):
+        where = bundle.where(pipeline, "steps", step.name, "writes", number)
+        if keep_tables and sink.table and sink.mode == "append" and repeats:
+            message = f"step {step.name!r} would append rows to table {sink.table!r} a second time"
+            fix = "pass --table truncate; only a sink with mode: upsert can keep its rows and get them again"
+            if _knows_checkpoint(bundle, step):
+                fix += "; to read only what the previous checkpoint has not read: --from checkpoint"
+            yield Problem(where, message, fix)
+        if sink.folder:
+            path = local_path(bundle.environment.folders[sink.folder])
+            message = f"Spark would skip the batches of a new checkpoint in folder {sink.folder!r}, which has a list of"
+            message += f" those of the old one ({path}/_spark_metadata)"
+            fix = "let the sink write to another folder, then run it: a new folder needs no reset"
+            yield Problem(where, message, fix)
+
+
+def check_readers(
+    bundle: Bundle, pipeline: str, reset_steps: Collection[tuple[str, Step]], truncated: Collection[str]
+) -> Iterator[Problem]:
+    """Yield the steps that stream from a truncated or missing table and are not reset: they would fail.
+
+    `reset_steps` are the steps of the reset, each with its pipeline, and `truncated` the tables that are not kept.
+    """
+    names = " ".join(f"--step {step.name}" for each, step in reset_steps if each == pipeline)
+    for _, writer in reset_steps:
+        for reader_pipeline, reader in stream_readers(bundle, tables_of(bundle, writer) & set(truncated)):
+            if (reader_pipeline, reader) not in reset_steps:
+                message = f"step {reader.name!r} streams from a table of step {writer.name!r}, and would fail"
+                message += " when that table is written from the beginning"
+                fix = f"reset it too: headrace reset {pipeline} {names} --downstream"
+                yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
+
+
+def check_undo(
+    bundle: Bundle, pipeline: str, step: Step, generation: Generation, *, has_completed: bool
+) -> Iterator[Problem]:
+    """Yield the reasons why the reset of a step cannot be undone.
+
+    `has_completed` says whether a batch of the new generation is completed.
+    """
+    where = bundle.where(pipeline, "steps", step.name)
+    if not generation.previous:
+        yield Problem(where, f"step {step.name!r} has no reset that could be undone", "name the step that was reset")
+        return
+    if has_completed:
+        message = f"step {step.name!r} has completed a batch since its reset, so the reset cannot be undone"
+        yield Problem(where, message, "to start it over again, use headrace reset without --undo")
+    truncated = [
+        name for name, table in generation.tables.items() if table.origin == "truncated" and not table.is_pending
+    ]
+    for reader_pipeline, reader in stream_readers(bundle, set(truncated)):
+        message = f"step {reader.name!r} streams from a table that the reset truncated, and would read its rows twice"
+        fix = f"run the step, so that it reads everything again: headrace run {pipeline} --step {step.name}"
+        yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
+
+
+def tables_of(bundle: Bundle, step: Step) -> set[str]:
+    """Return the names of the tables that a step writes, its quarantine table included."""
+    quarantine = quarantine_table(step, bundle.environment)
+    return {*step.tables_written, *([quarantine.name] if quarantine else [])}
+
+
+def stream_readers(bundle: Bundle, tables: Collection[str]) -> Iterator[tuple[str, Step]]:
+    """Yield the steps, with their pipelines, that read one of the tables as a stream."""
+    for pipeline in bundle.pipelines.values():
+        for step in pipeline.steps.values():
+            if any(read.table in tables and not read.static for read in step.reads.values()):
+                yield pipeline.name, step
+
+
+def _knows_checkpoint(bundle: Bundle, step: Step) -> bool:
+    """Return whether a new checkpoint can start where the previous one stopped: if it reads one table, or one source.
+
+    The source must be topics: a checkpoint has no position in files.
+    """
+    streams = [read for read in step.reads.values() if not read.static]
+    sources = bundle.environment.sources
+    return len(streams) == 1 and all(
+        read.table or isinstance(sources[str(read.source)], KafkaSource) for read in streams
+    )
