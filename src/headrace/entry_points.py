@@ -39,6 +39,44 @@ def gold() -> None:
     _run(sys.argv[1:], layer="gold")
 
 
+def reset() -> None:
+    """Start steps over, as `headrace reset` does in an environment with deployed jobs; or with --dry-run only plan it.
+
+    The parameters are those of the pipeline's deployed task, and those of the reset. --step is ignored.
+    """
+    from headrace.config.load import find_root, load_bundle
+    from headrace.io.start_position import parse_position
+    from headrace.runtime.reset import apply_reset, plan_reset, undo_reset
+    from headrace.runtime.reset_text import format_resets, format_undone
+    from headrace.spark import session
+
+    parser = _parser()
+    parser.add_argument("--steps", default="")  # separated by commas
+    parser.add_argument("--table", choices=["keep", "truncate"])
+    parser.add_argument("--from", dest="position")
+    for name in ("--downstream", "--undo", "--dry-run"):
+        parser.add_argument(name, choices=["true", "false"], default="false")
+    arguments = parser.parse_args(sys.argv[1:])
+    steps = [step for step in arguments.steps.split(",") if step]
+    bundle = load_bundle(find_root(Path(arguments.conf)), arguments.env, dict(arguments.value))
+    with session.bundle_session(bundle, name=f"reset {arguments.pipeline}") as spark:
+        if arguments.undo == "true":
+            print(format_undone(undo_reset(spark, bundle, arguments.pipeline, steps)))
+            return
+        planned = plan_reset(
+            spark,
+            bundle,
+            arguments.pipeline,
+            steps,
+            downstream=arguments.downstream == "true",
+            table=arguments.table,
+            position=parse_position(arguments.position) if arguments.position else None,
+        )
+        print(format_resets(planned))
+        if arguments.dry_run == "false":
+            apply_reset(spark, bundle, planned)
+
+
 class _ArgumentParser(argparse.ArgumentParser):
     """Raises ConfigurationError for wrong arguments, where argparse would exit."""
 
@@ -73,12 +111,12 @@ def _run(argv: Sequence[str], *, layer: Layer | None) -> None:
 
 def _print_event(event: Event) -> None:
     """Print a batch or a warning to the log of the job. Other events are not printed."""
-    from headrace.runtime.events import format_batch
+    from headrace.runtime.events import format_batch, format_warning
 
     if event.what == "batch":
         print(format_batch(event))
     elif event.what == "warning":
-        print(f"Warning: {event.step}: {event.message}")
+        print(f"Warning: {format_warning(event)}")
 
 
 def _parse_pair(text: str) -> tuple[str, str]:
@@ -89,10 +127,14 @@ def _parse_pair(text: str) -> tuple[str, str]:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    return _parser().parse_args(argv)
+
+
+def _parser() -> _ArgumentParser:
     parser = _ArgumentParser(prog="headrace job", add_help=False)
     parser.add_argument("--pipeline", required=True)
     parser.add_argument("--env", required=True)
     parser.add_argument("--conf", default=".")
     parser.add_argument("--step", action="append", default=[])
     parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", type=_parse_pair)
-    return parser.parse_args(argv)
+    return parser

@@ -104,6 +104,10 @@ def test_release_is_promoted_from_one_cluster_to_another(tmp_path: Path, monkeyp
         wait_for_success(bundle, "one")
         headrace("promote", "--from", "one", "--to", "two", "--yes", bundle=bundle)
         wait_for_success(bundle, "two")
+        output = headrace(
+            "reset", "orders", "--step", "silver_orders", "--downstream", "--env", "one", "--yes", bundle=bundle
+        )
+        assert "silver_orders: checkpoint generation 1 → 2" in output.output
     assert release_hashes(one, "one") == release_hashes(two, "two")
     assert len(order_ids(one)) == 200
     assert order_ids(one) == order_ids(two)

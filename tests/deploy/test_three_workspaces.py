@@ -24,6 +24,7 @@ from headrace_shop.sample import make_sample
 from processes import copy_tree, wait_until
 
 NAMES = ("dev", "staging", "prod")
+RESET = ("reset", "orders", "--env", "prod")
 ENVIRONMENT = """\
 engine: {{kind: databricks}}
 tables: {{catalog: {name}, schema: "shop{person}"}}
@@ -155,6 +156,20 @@ def test_release_is_deployed_promoted_changed_and_rolled_back_with_running_strea
     workspaces.wait_for_orders("prod", 100)
     assert workspaces.order_ids("prod", "silver_orders") == workspaces.order_ids("staging", "silver_orders")
     workspaces.headrace("stop", "orders", "--env", "prod")
+
+    refused = CliRunner().invoke(main, [*RESET, "--table", "keep", "--yes", "-C", str(workspaces.bundle)])
+    assert refused.exit_code == 1
+    assert "would append rows to table 'gold_revenue' a second time" in refused.output
+    assert "gold_revenue: checkpoint generation 1 → 2" in workspaces.headrace(*RESET, "--yes").output
+    assert "gold_revenue: continues with checkpoint generation 1" in workspaces.headrace(*RESET, "--undo").output
+    assert "Start it with: headrace start orders --env prod" in workspaces.headrace(*RESET, "--yes").output
+    workspaces.headrace("start", "orders", "--env", "prod")
+    workspaces.add_data("prod", 2)
+    workspaces.wait_for_orders("prod", 150)
+    workspaces.headrace("stop", "orders", "--env", "prod")
+    silver = workspaces.local_workspaces["prod"].directory / "Volumes/prod/shop/checkpoints/orders/silver_orders"
+    assert (silver / "3" / "spark" / "commits" / "0").exists(), "all orders were read again"
+    assert len(set(workspaces.order_ids("prod", "silver_orders"))) == 150
 
     first = workspaces.release("staging")
     code = workspaces.bundle / "src" / "headrace_shop" / "orders.py"

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from headrace.errors import ConfigurationError
+from headrace.runtime.runner import check_pipelines
 from headrace.runtime.session_settings import session_settings
 
 
@@ -45,3 +46,22 @@ def test_settings_before_an_invalid_one_are_restored(spark):
         with session_settings(spark, settings):
             pytest.fail("the settings were accepted")
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
+def test_misspelt_setting_is_reported(flow):
+    flow.source("lines", "text")
+    flow.steps("""
+        land:
+          layer: bronze
+          reads: {rows: {source: lines}}
+          writes: {table: landed}
+          settings: {spark.sql.shuffle.partition: 3}
+        """)
+    bundle = flow.bundle()
+    environment = bundle.environment.model_copy(update={"settings": {"spark.executor.memroy": "1g"}})
+    assert check_pipelines(flow.spark, bundle.model_copy(update={"environment": environment})) == [
+        "Spark has no setting spark.executor.memroy; did you mean spark.executor.memory?",
+        "step 'land': Spark has no setting spark.sql.shuffle.partition; did you mean spark.sql.shuffle.partitions?",
+    ]
+    warnings = [event.message for event in flow.run().events if event.what == "warning"]
+    assert warnings == ["Spark has no setting spark.sql.shuffle.partition; did you mean spark.sql.shuffle.partitions?"]

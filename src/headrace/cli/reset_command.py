@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,16 +13,20 @@ from headrace.cli import shared_options
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.io.start_position import Position
+    from headrace.config.models import Bundle
+    from headrace.deploy.deployed_reset import DeployedPipeline
+    from headrace.deploy.drain import Timeouts
 
 
-def _parse_position(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Position | None:
+def _check_position(ctx: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
     from headrace.io.start_position import parse_position
 
     try:
-        return None if text is None else parse_position(text)
+        if text is not None:
+            parse_position(text)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, parameter) from None
+    return text
 
 
 @click.command(
@@ -56,7 +61,7 @@ def _parse_position(ctx: click.Context, parameter: click.Parameter, text: str | 
     "--from",
     "position",
     metavar="POSITION",
-    callback=_parse_position,
+    callback=_check_position,
     help="Where the steps start to read: beginning; checkpoint (where the previous checkpoint stopped); a time "
     '(2026-01-31T12:00); a version of a table (42); or offsets of topics (\'{"orders": {"0": 120, "1": 98}}\'). '
     "By default, where new checkpoints start. Truncated tables are read from the beginning.",
@@ -67,6 +72,9 @@ def _parse_position(ctx: click.Context, parameter: click.Parameter, text: str | 
     help="Return to the previous checkpoints. Fails after a step has completed a batch with its new checkpoint.",
 )
 @shared_options.yes
+@shared_options.drain
+@shared_options.within
+@shared_options.break_lock
 @shared_options.values
 @shared_options.bundle_dir
 @shared_options.output_format
@@ -76,9 +84,12 @@ def reset(
     steps: tuple[str, ...],
     downstream: bool,
     table: Literal["keep", "truncate"] | None,
-    position: Position | None,
+    position: str | None,
     undo: bool,
     yes: bool,
+    drain: float,
+    within: float,
+    break_lock: bool,
     values: dict[str, str],
     bundle_dir: Path,
     as_json: bool,
@@ -90,26 +101,53 @@ def reset(
     truncated when their step starts.
 
     --undo does not ask for confirmation.
+
+    In an environment where the pipeline is deployed, a run of the deployed release executes the reset. Its jobs are
+    stopped before, and stay stopped until `headrace start`.
     """
-    from headrace.cli.confirmation import confirm_checkpoint_change
     from headrace.config.load import find_root, load_bundle
-    from headrace.runtime.reset import apply_reset, plan_reset, undo_reset
-    from headrace.runtime.reset_text import format_resets, reset_to_json
-    from headrace.spark import session
+    from headrace.deploy.deployed_reset import open_deployed_pipeline
+    from headrace.deploy.drain import Timeouts
 
     if undo and (downstream or table or position):
         raise click.UsageError("--undo excludes --downstream, --table and --from")
-    bundle = load_bundle(find_root(bundle_dir), environment, values)
+    root = find_root(bundle_dir)
+    deployed = open_deployed_pipeline(root, environment, pipeline)
+    if deployed is not None:
+        if as_json:
+            raise click.UsageError("the output of a deployed reset is that of a run, which has no JSON")
+        parameters = {
+            "steps": ",".join(steps),
+            "downstream": "true" if downstream else "",
+            "table": table or "",
+            "from": position or "",
+            "undo": "true" if undo else "",
+        }
+        given = {name: value for name, value in parameters.items() if value}
+        timeouts = Timeouts(drain=drain, start=within)
+        _reset_deployed(deployed, given, yes=yes or undo, timeouts=timeouts, break_lock=break_lock)
+        return
+    bundle = load_bundle(root, environment, values)
+    if undo:
+        _undo(bundle, pipeline, steps, as_json=as_json)
+    else:
+        choices = {"downstream": downstream, "table": table, "position": position}
+        _reset(bundle, pipeline, steps, choices, yes=yes, as_json=as_json)
+
+
+def _reset(
+    bundle: Bundle, pipeline: str, steps: Sequence[str], choices: dict[str, Any], *, yes: bool, as_json: bool
+) -> None:
+    """Reset steps with a session of this machine. `choices` are arguments of `plan_reset`."""
+    from headrace.cli.confirmation import confirm_checkpoint_change
+    from headrace.io.start_position import parse_position
+    from headrace.runtime.reset import apply_reset, plan_reset
+    from headrace.runtime.reset_text import format_resets, reset_to_json
+    from headrace.spark import session
+
+    position = parse_position(choices["position"]) if choices["position"] else None
     with session.bundle_session(bundle, name=f"reset {pipeline}") as spark:
-        if undo:
-            generations = {
-                f"{undone.pipeline}/{undone.step.name}": undone.checkpoint.generation.previous
-                for undone in undo_reset(spark, bundle, pipeline, steps)
-            }
-            lines = [f"{step}: continues with checkpoint generation {number}" for step, number in generations.items()]
-            click.echo(json.dumps(generations) if as_json else "\n".join(lines))
-            return
-        planned = plan_reset(spark, bundle, pipeline, steps, downstream=downstream, table=table, position=position)
+        planned = plan_reset(spark, bundle, pipeline, steps, **{**choices, "position": position})
         if as_json:
             click.echo(json.dumps([reset_to_json(step_reset) for step_reset in planned], indent=2))
         else:
@@ -118,3 +156,32 @@ def reset(
         apply_reset(spark, bundle, planned)
     if not as_json:
         click.echo(f"Start them with: headrace run {pipeline}. Until then: headrace reset {pipeline} --undo")
+
+
+def _undo(bundle: Bundle, pipeline: str, steps: Sequence[str], *, as_json: bool) -> None:
+    from headrace.runtime.reset import undo_reset
+    from headrace.runtime.reset_text import format_undone
+    from headrace.spark import session
+
+    with session.bundle_session(bundle, name=f"reset {pipeline}") as spark:
+        undone = undo_reset(spark, bundle, pipeline, steps)
+    if as_json:
+        generations = {f"{each.pipeline}/{each.step.name}": each.checkpoint.generation.previous for each in undone}
+        click.echo(json.dumps(generations))
+    else:
+        click.echo(format_undone(undone))
+
+
+def _reset_deployed(
+    deployed: DeployedPipeline, parameters: dict[str, str], *, yes: bool, timeouts: Timeouts, break_lock: bool
+) -> None:
+    """Reset steps where they are deployed: plan the reset there, ask, stop the jobs, and execute it."""
+    from headrace.cli.confirmation import confirm_change
+
+    if not yes:
+        click.echo(deployed.run_reset({**parameters, "dry-run": "true"}, timeouts, click.echo), nl=False)
+    confirm_change(deployed.target, yes=yes)
+    deployed.stop_jobs(timeouts, break_lock=break_lock, report=click.echo)
+    click.echo(deployed.run_reset(parameters, timeouts, click.echo), nl=False)
+    for key in deployed.jobs:
+        click.echo(f"Start it with: headrace start {key} --env {deployed.target.name}")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 
 from headrace.config.models import Bundle
-from headrace.runtime.events import Event, format_batch, format_lag
+from headrace.runtime.events import Event, format_batch, format_lag, format_warning
 
 # The fields of an event that are summed up for each step. Totals are printed with these names.
 TOTALS = ("rows", "late", "duplicates", "quarantined", "dropped")
@@ -57,7 +57,7 @@ class RunDisplay:
             self._last_batches[event.step] = event
             self._failures.pop(event.step, None)  # the step has recovered
         elif event.what == "warning":
-            self._warnings.append(f"{event.step}: {event.message}")
+            self._warnings.append(format_warning(event))
         elif event.step:
             self._failures[event.step] = event.message
         if self._live_table is not None:

@@ -176,6 +176,10 @@ class Workspace:
         body = {"job_id": job_id, "idempotency_token": token}
         return int(self._call("POST", f"{JOBS_API}/run-now", body=body)["run_id"])
 
+    def submit_run(self, body: dict[str, Any], token: str) -> int:
+        """Start a run that belongs to no job, and return its id. A repeated call with the same token starts none."""
+        return int(self._call("POST", f"{JOBS_API}/runs/submit", body={**body, "idempotency_token": token})["run_id"])
+
     def cancel_run(self, run_id: int) -> None:
         """Cancel a run if it is active; do not wait for its end."""
         self._call("POST", f"{JOBS_API}/runs/cancel", body={"run_id": run_id}, missing=None)

@@ -104,6 +104,9 @@ class Remote(Protocol):
     def start_run(self, job_id: int, token: str) -> int:
         """Start a run and return its id. A repeated call with the same token does not start a second run."""
 
+    def submit_run(self, body: dict[str, Any], token: str) -> int:
+        """Start a run that belongs to no job, and return its id. A repeated call with the same token starts none."""
+
     def get_run(self, run_id: int) -> Run:
         """Return the current state of a run."""
 

@@ -1,8 +1,7 @@
 """A directory beside a plain Spark cluster: releases and jobs are files, runs are processes on this machine.
 
 There is no scheduler. Instead, creating or resetting a job starts a run if the job is continuous, not paused, and has
-no active run; the run lasts until it is stopped or fails. Schedules have no effect. File permissions replace the
-permissions of a workspace.
+no active run; the run lasts until it is stopped or fails. Schedules have no effect. File permissions apply.
 """
 
 from __future__ import annotations
@@ -193,13 +192,17 @@ class Cluster:
         job = self.get_job(job_id)
         if job is None:
             raise DeploymentError(f"job {job_id} does not exist", where=self.name, fix="deploy it again")
+        return self.submit_run(job.settings, token, job_id)
+
+    def submit_run(self, body: dict[str, Any], token: str, job_id: int = 0) -> int:
+        """Start a run of a job, or of none if `job_id` is 0. A repeated call with the same token does not start one."""
         for run in self.list_runs(job_id):
             if self._read_submission(run.id)["token"] == token:
                 return run.id
         run_id = 1 + max(self._run_ids(), default=0)
         directory = self._runs / str(run_id)
         directory.mkdir()
-        tasks = [task for task in job.settings["tasks"] if "python_wheel_task" in task]
+        tasks = [task for task in body["tasks"] if "python_wheel_task" in task]
         libraries = [library for task in tasks for library in task.get("libraries", [])]
         wheels = sorted({library["whl"] for library in libraries if "whl" in library})
         submission = {"job": job_id, "token": token, "began": time.time(), "tasks": tasks, "wheels": wheels}
@@ -207,10 +210,9 @@ class Cluster:
         self.write_file(str(directory / submitted_run.SUBMISSION), _to_json(submission))
         with (directory / submitted_run.LOG).open("wb") as log:
             command = [sys.executable, "-P", submitted_run.__file__, str(directory)]
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
             # In its own session, the run outlives this process and its terminal.
-            subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory, start_new_session=True
-            )
+            subprocess.Popen(command, **streams, cwd=directory, start_new_session=True)
         return run_id
 
     def cancel_run(self, run_id: int) -> None:

@@ -79,6 +79,11 @@ def read_events(directory: Path, pipeline: str) -> Iterator[Event]:
                     yield _event(json.loads(line))
 
 
+def format_warning(event: Event) -> str:
+    """Return a warning as text, with the step that it concerns, if it concerns only one."""
+    return f"{event.step}: {event.message}" if event.step else event.message
+
+
 def format_batch(event: Event) -> str:
     """Return the event of a batch as one line of text."""
     parts = [event.step, f"batch {event.batch}", f"{event.rows:,} rows", format_duration(event.milliseconds)]

@@ -23,6 +23,15 @@ def format_resets(planned: Sequence[StepReset]) -> str:
     return "\n".join(lines)
 
 
+def format_undone(undone: Sequence[StepReset]) -> str:
+    """Return as text which generations the steps of undone resets use again."""
+    return "\n".join(
+        f"{reset.pipeline}/{reset.step.name}: continues with checkpoint generation "
+        f"{reset.checkpoint.generation.previous}"
+        for reset in undone
+    )
+
+
 def reset_to_json(reset: StepReset) -> dict[str, Any]:
     """Return what a reset changes for one step, with the keys of the JSON output."""
     return {

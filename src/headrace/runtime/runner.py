@@ -28,6 +28,7 @@ from headrace.runtime.start_guard import StartGuard, open_checkpoint
 from headrace.runtime.step_query import OnCounts, ignore_counts
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
 from headrace.runtime.triggers import is_bounded
+from headrace.spark.known_settings import misspelt_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +69,8 @@ def run(
         guard = StartGuard(spark, bundle, pipeline, steps, release=recorder.release)
         located = [(bundle.locations_of(pipeline), step) for step in steps]
         prepared = _check(spark, environment, located, guard, on_counts=recorder.on_counts)
+        for warning in misspelt_settings(spark, environment.settings):
+            recorder.record("warning", "", warning)
         for ready in prepared:
             for warning in [*ready.warnings, *guard.notes(ready.step.name)]:
                 recorder.record("warning", ready.step.name, warning)
@@ -83,7 +86,10 @@ def check_pipelines(spark: SparkSession, bundle: Bundle) -> list[str]:
     prepared = _check(spark, bundle.environment, order.all_steps(bundle), *guards)
     warnings = [(step.step.name, warning) for step in prepared for warning in step.warnings]
     warnings += [(name, note) for guard in guards for name in guard.checkpoints for note in guard.notes(name)]
-    return [f"step {name!r}: {warning}" for name, warning in warnings]
+    return [
+        *misspelt_settings(spark, bundle.environment.settings),
+        *(f"step {name!r}: {warning}" for name, warning in warnings),
+    ]
 
 
 def _check(

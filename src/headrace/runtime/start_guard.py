@@ -24,6 +24,7 @@ from headrace.io.delta.table_identity import set_writers, table_identity, table_
 from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
 from headrace.runtime.session_settings import frozen_settings
 from headrace.signatures.signature import Signature
+from headrace.spark.known_settings import misspelt_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +103,7 @@ class StartGuard:
         """Return the warnings for a step that starts: changes that were not refused, and settings without effect."""
         found = self._changes.get(name, StepChanges())
         frozen = frozen_settings(self._spark, self._steps[name], self.restored_settings.get(name, {}))
-        return [*found.notes, *frozen]
+        return [*found.notes, *frozen, *misspelt_settings(self._spark, self._steps[name].settings)]
 
     def record_start(self, name: str) -> None:
         """Truncate the tables that a reset left to this start. Then record the start, and the tables that exist."""

@@ -10,13 +10,14 @@ import pytest
 
 from headrace import entry_points
 from headrace.config.databricks.wheel_metadata import ENTRY_POINT_LAYERS, PARAMETERS, REQUIRED_PARAMETERS
+from headrace.deploy.deployed_reset import ENTRY_POINT
 
 REPOSITORY = Path(__file__).parents[3]
 
 
 def test_entry_points_match_pyproject() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    assert set(project["entry-points"]["headrace.jobs"]) == set(ENTRY_POINT_LAYERS)
+    assert set(project["entry-points"]["headrace.jobs"]) == {*ENTRY_POINT_LAYERS, ENTRY_POINT}
 
 
 def test_parameters_match_the_argument_parser(monkeypatch: pytest.MonkeyPatch) -> None:

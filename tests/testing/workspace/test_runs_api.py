@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from databricks.sdk import WorkspaceClient
@@ -12,7 +13,7 @@ from databricks.sdk.service.jobs import BaseRun
 from headrace.testing.workspace import LocalWorkspace
 from headrace.testing.workspace.dispatcher import Dispatcher
 from processes import wait_until
-from workspaces import continuous, create, end_of, job, reset, start, state, task_of
+from workspaces import CLUSTER, continuous, create, end_of, job, reset, start, state, task_of
 
 
 def active_runs(client: WorkspaceClient, number: int) -> list[int]:
@@ -51,6 +52,23 @@ def test_idempotency_token_starts_one_run(client: WorkspaceClient) -> None:
     first, repeated, other = (start(client, number, idempotency_token=token) for token in ("x", "x", "y"))
     assert first == repeated != other
     assert len(list(client.jobs.list_runs(job_id=number))) == 2
+
+
+def test_submitted_run_belongs_to_no_job(client: WorkspaceClient) -> None:
+    task = {**job()["tasks"][0], "new_cluster": CLUSTER}
+    del task["job_cluster_key"]
+
+    def submit(**fields: Any) -> int:
+        body = {"run_name": "once", "tasks": [task], **fields}
+        return int(client.api_client.do("POST", "/api/2.2/jobs/runs/submit", body=body)["run_id"])  # type: ignore[call-overload]
+
+    first, repeated, other = (submit(idempotency_token=token) for token in ("x", "x", "y"))
+    assert first == repeated != other
+    assert end_of(client, first) == "SUCCESS"
+    assert client.jobs.get_run(first).run_name == "once"
+    assert list(client.jobs.list()) == []
+    with pytest.raises(InvalidParameterValue, match="Shared job clusters are not supported"):
+        submit(job_clusters=job()["job_clusters"])
 
 
 def test_list_is_paginated_newest_first(client: WorkspaceClient) -> None:

@@ -1,4 +1,4 @@
-"""Validation of job definitions: the rules of the platform, with its error messages."""
+"""Validation of job definitions with the rules and error messages of the platform, and the defaults that it adds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from headrace.config.databricks.cron import cron_error
+from headrace.config.databricks.job_grammar import job_grammar
 from headrace.testing.workspace.http_messages import ApiError, Document, invalid_parameter
 
 # The allowed values of fields with these names, at any depth of a definition.
@@ -46,6 +47,36 @@ def validate(settings: Document) -> None:
         raise ApiError(400, "MALFORMED_REQUEST", f"Could not parse request object: {error!r}") from error
     if problem is not None:
         raise invalid_parameter(problem)
+
+
+def _stored_fields() -> set[str]:
+    """Return the fields of a definition that the platform stores. It silently drops all others."""
+    return set(job_grammar().kinds["JobSettings"]) - {"permissions"}  # a job's permissions have an API of their own
+
+
+def normalize(definition: Document) -> Document:
+    """Validate a definition and return it as the platform stores it, with the platform's defaults."""
+    stored_fields = _stored_fields()
+    settings = {field: value for field, value in definition.items() if field in stored_fields and value is not None}
+    validate(settings)
+    settings.setdefault("name", "Untitled")
+    settings |= {"format": "MULTI_TASK"}
+    for field, default in (("email_notifications", {}), ("webhook_notifications", {}), ("timeout_seconds", 0)):
+        settings.setdefault(field, default)
+    settings["max_concurrent_runs"] = int(settings.get("max_concurrent_runs", 1))
+    for field in ("continuous", "schedule"):
+        if field in settings:
+            settings[field] = {"pause_status": "UNPAUSED", **settings[field]}
+    if "tasks" in settings:
+        settings["tasks"] = [_normalize_task(task) for task in settings["tasks"]]
+    return settings
+
+
+def _normalize_task(task: Document) -> Document:
+    normalized = {"run_if": "ALL_SUCCESS", "timeout_seconds": 0, "email_notifications": {}, **task}
+    if "depends_on" in normalized:
+        normalized["depends_on"] = sorted(normalized["depends_on"], key=lambda upstream: str(upstream["task_key"]))
+    return normalized
 
 
 def _problems(settings: Document) -> Iterator[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-from headrace.config.databricks.job_grammar import job_grammar
-from headrace.testing.workspace import job_rules
 from headrace.testing.workspace.dispatcher import Dispatcher
 from headrace.testing.workspace.http_messages import Document, Request, does_not_exist, invalid_parameter, paginate
+from headrace.testing.workspace.job_rules import normalize
 from headrace.testing.workspace.store import Store
 
 # `list` returns these fields only with `expand_tasks`. `get` returns them on the first page, and `tasks` on all pages.
@@ -23,7 +22,7 @@ class Jobs:
 
     def create(self, request: Request) -> Document:
         """Create a job. A repeated call creates another job, because this API call has no idempotency token."""
-        settings = _normalize(request.parameters())
+        settings = normalize(request.parameters())
         job_id = self._store.next_id()
         job = {
             "job_id": job_id,
@@ -42,7 +41,7 @@ class Jobs:
             raise invalid_parameter("Missing required field: new_settings")
         with self._store.lock:
             job = self._job(request)
-            settings = _normalize(new_settings)
+            settings = normalize(new_settings)
             if "run_as" in job["settings"]:  # the platform keeps run_as if the new definition has none
                 settings.setdefault("run_as", job["settings"]["run_as"])
             self._store.put("jobs", job["job_id"], {**job, "settings": settings})
@@ -104,36 +103,6 @@ class Jobs:
         if job is None:
             raise does_not_exist(f"Job {job_id} does not exist.")
         return job
-
-
-def _stored_fields() -> set[str]:
-    """Return the fields of a definition that the platform stores. It silently drops all others."""
-    return set(job_grammar().kinds["JobSettings"]) - {"permissions"}  # a job's permissions have an API of their own
-
-
-def _normalize(definition: Document) -> Document:
-    """Validate a definition and return it as the platform stores it, with the platform's defaults."""
-    stored_fields = _stored_fields()
-    settings = {field: value for field, value in definition.items() if field in stored_fields and value is not None}
-    job_rules.validate(settings)
-    settings.setdefault("name", "Untitled")
-    settings |= {"format": "MULTI_TASK"}
-    for field, default in (("email_notifications", {}), ("webhook_notifications", {}), ("timeout_seconds", 0)):
-        settings.setdefault(field, default)
-    settings["max_concurrent_runs"] = int(settings.get("max_concurrent_runs", 1))
-    for field in ("continuous", "schedule"):
-        if field in settings:
-            settings[field] = {"pause_status": "UNPAUSED", **settings[field]}
-    if "tasks" in settings:
-        settings["tasks"] = [_normalize_task(task) for task in settings["tasks"]]
-    return settings
-
-
-def _normalize_task(task: Document) -> Document:
-    normalized = {"run_if": "ALL_SUCCESS", "timeout_seconds": 0, "email_notifications": {}, **task}
-    if "depends_on" in normalized:
-        normalized["depends_on"] = sorted(normalized["depends_on"], key=lambda upstream: str(upstream["task_key"]))
-    return normalized
 
 
 def _run_as(job: Document) -> str:

@@ -132,6 +132,7 @@ def _job_routes(jobs: Jobs, runs: Runs) -> Iterator[Route]:
         "GET get": jobs.get,
         "GET list": jobs.list,
         "POST run-now": runs.run_now,
+        "POST runs/submit": runs.submit,
         "GET runs/get": runs.get,
         "GET runs/list": runs.list,
         "POST runs/cancel": runs.cancel,

@@ -11,6 +11,7 @@ from headrace.testing.workspace.http_messages import (
     invalid_parameter,
     paginate,
 )
+from headrace.testing.workspace.job_rules import normalize
 from headrace.testing.workspace.job_run import Run
 from headrace.testing.workspace.store import Store
 from headrace.testing.workspace.task_environment import TaskEnvironment
@@ -41,6 +42,20 @@ class Runs:
             overrides = {field: value for field in OVERRIDE_FIELDS if (value := request.parameters().get(field))}
             run = self._dispatcher.submit(job, user=request.user, idempotency_token=token, overrides=overrides)
         return {"run_id": run.run_id, "number_in_job": run.number}
+
+    def submit(self, request: Request) -> Document:
+        """Start a run without a job, or return the run that an earlier call with this idempotency token started."""
+        token = str(request.parameters().get("idempotency_token") or "")
+        if "job_clusters" in request.parameters():
+            raise invalid_parameter("Shared job clusters are not supported in one-time runs.")
+        settings = normalize({**request.parameters(), "name": request.parameters().get("run_name", "Untitled")})
+        with self._store.lock:
+            repeated = [run for run in self._dispatcher.runs() if run.token == token]
+            if token and repeated:
+                return {"run_id": repeated[0].run_id}
+            job = {"job_id": self._store.next_id(), "settings": settings}  # not stored, so that no list contains it
+            run = self._dispatcher.submit(job, user=request.user, idempotency_token=token)
+        return {"run_id": run.run_id}
 
     def get(self, request: Request) -> Document:
         """Return a run with its tasks. If the id is that of a task's run, return only this task."""
