@@ -108,9 +108,7 @@ def test_unchanged_step_starts_without_a_note(releases):
 def test_changed_code_is_compared_with_the_old_code(releases):
     (note,) = releases.run("new", code=CODE.replace("rows.n + add", "rows.n - add"))
     assert "(rows.n + 1) → (rows.n - 1)" in note
-    import upgraded_code.steps
-
-    assert upgraded_code.steps.__file__.startswith(str(releases.directory / "site"))
+    assert sys.modules["upgraded_code.steps"].__file__.startswith(str(releases.directory / "site"))
     assert not [path for path in sys.path if "headrace-code-" in path]
 
 
