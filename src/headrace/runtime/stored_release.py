@@ -58,7 +58,7 @@ def with_current_versions(spark: SparkSession, bundle: Bundle, record: StepRecor
 
 
 def _read_step(release: Path, record: StepRecord) -> Step:
-    """Return the step as the release defines it; raise LookupError if it is not valid in this version of Headrace."""
+    """Return the step as the release defines it. Raise an error if it is not valid in this version of Headrace."""
     drafts, _ = read_pipelines(release)
     (pipeline,) = (draft for draft in drafts if draft.name == record.pipeline)
     return pipeline.steps[record.step]
