@@ -93,7 +93,14 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Local
 
 
 @pytest.fixture
-def tiny(built: Path, workspace: LocalWorkspace, tmp_path: Path) -> TinyBundle:
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build releases without signatures, because computing them takes seconds."""
+    reason = "the tests do not start Spark"
+    monkeypatch.setattr("headrace.release.signature_process._compute", lambda root: {"not_computed": reason})
+
+
+@pytest.fixture
+def tiny(built: Path, workspace: LocalWorkspace, without_spark: None, tmp_path: Path) -> TinyBundle:
     """A copy of the small bundle for one test."""
     from deployments import TinyBundle
 

@@ -14,7 +14,7 @@ from processes import copy_tree
 
 
 @pytest.fixture
-def bundle(tmp_path):
+def bundle(tmp_path, without_spark):
     return copy_tree(tmp_path / "shop")
 
 
@@ -39,6 +39,23 @@ def test_release_is_built_and_verified(bundle, golden):
     golden("cli/build_changed", changed.stderr.replace(str(bundle), "BUNDLE").replace(release.name, "ID"))
 
 
+def test_steps_with_and_without_signatures_are_named(bundle, monkeypatch, golden):
+    inferred = {"not_computed": "the schema of input 'rows' is inferred from its data"}
+    local = {"orders": {"land": {"signature": {}}, "customers": inferred}, "other": {"count": {"signature": {}}}}
+    report = {"environments": {"local": local, "prod": {**local, "other": {"count": inferred}}}}
+    monkeypatch.setattr("headrace.release.signature_process._compute", lambda root: report)
+    lines = run("build", "-C", bundle).stdout.splitlines()
+    golden("cli/build_signatures", "\n".join(line for line in lines if "signature" in line))
+
+
+def test_build_without_signatures_names_the_reason(tiny_bundle, without_spark):
+    allowed = ("--allow-file", "conf/tls.key", "--allow-file", "src/tiny/creds.json")
+    built = run("build", "-C", tiny_bundle, *allowed, "-o", "json")
+    lines = ["computing the signatures of the steps …", "signatures not computed: the tests do not start Spark"]
+    assert (built.exit_code, built.stderr.splitlines()) == (0, lines)
+    assert json.loads(built.stdout)["signatures"]["not_computed"] == "the tests do not start Spark"
+
+
 def test_bundle_with_errors_is_not_built(bundle):
     (bundle / "conf" / "local.yml").write_text("engine: {kind: locl}\n")
     built = run("build", "-C", bundle)
@@ -48,7 +65,7 @@ def test_bundle_with_errors_is_not_built(bundle):
 
 
 @pytest.fixture
-def tiny_bundle(tmp_path):
+def tiny_bundle(tmp_path, without_spark):
     """A small bundle with two files that look like credentials."""
     files = {"conf/tls.key": "k", "src/tiny/creds.json": "{}"}
     return write_tiny(tmp_path / "tiny", files)

@@ -23,7 +23,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def test_created_bundle_is_complete_and_has_no_errors(working_directory, golden):
+def test_created_bundle_is_complete_and_has_no_errors(working_directory, without_spark, golden):
     created = run("init", "weather")
     assert (created.exit_code, created.stderr) == (0, "")
     golden("cli/init", created.stdout)

@@ -300,6 +300,25 @@ def test_file_that_changes_during_the_upload_is_an_error(tiny, workspace, monkey
     monkeypatch.undo()
 
 
+def signed(release, step):
+    """Return the release with this entry for step `land` of pipeline p in its manifest."""
+    signatures = {"environments": {"staging": {"p": {"land": step}}}}
+    return replace(release, manifest=replace(release.manifest, signatures=signatures))
+
+
+def test_plan_compares_the_steps_with_those_of_the_deployed_release(tiny):
+    reason = "the schema of input 'rows' is inferred from its data"
+    first = signed(tiny.release(), {"not_computed": reason})
+    assert tiny.plan(first).steps == ()
+    tiny.deploy(first)
+    assert tiny.plan(first).steps == ()
+    (step,) = tiny.plan(signed(tiny.change(), {"signature": {}})).steps
+    assert step.reason == f"the deployed release has no signature of it: {reason}"
+    plan = tiny.plan(tiny.change())
+    assert plan.steps == ()
+    assert plan.steps_not_compared == f"release {plan.release} has no signatures: an older version of Headrace built it"
+
+
 def test_change_of_a_setting_has_its_path(tiny):
     tiny.deploy()
     bigger = tiny.change(**{"resources/live.job.yml": LIVE.replace("num_workers: 1", "num_workers: 2")})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from pyspark.sql import functions as F
@@ -176,6 +177,35 @@ def test_checkpoint_of_an_older_version_is_not_compared(rows):
     record_of(rows).unlink()
     assert notes(rows) == ["its query was not compared with the one that wrote its checkpoint"]
     assert notes(rows) == []
+
+
+def pretend_upgrade(flow, **parts):
+    """Change the recorded signature as if Spark 4.1.0 had computed it, with these parts."""
+    record = json.loads(record_of(flow).read_text())
+    record["signature"] |= {"spark": "4.1.0", **parts}
+    record_of(flow).write_text(json.dumps(record))
+
+
+UPGRADE = r"versions Spark 4\.1\.0, Python 3\.\d+, format 1 → Spark 4\.2\.0, Python 3\.\d+, format 1: "
+
+
+def test_first_start_after_an_upgrade_names_both_versions(rows):
+    run_once(rows, step())
+    pretend_upgrade(rows, others=["text of another version"])
+    (note,) = notes(rows)
+    assert re.fullmatch(UPGRADE + "texts and code cannot be compared; Spark itself has compared the state", note)
+    assert notes(rows) == []
+    pretend_upgrade(rows)
+    (note,) = notes(rows)
+    assert re.fullmatch(UPGRADE + "the query is the same", note)
+
+
+def test_state_that_spark_refuses_after_an_upgrade_is_refused(rows):
+    run_once(rows, step())
+    pretend_upgrade(rows, others=["text of another version"])
+    rows.steps(step("{keys: [id, n]}"))
+    with pytest.raises(GuardError, match=r"keys of .* id → id, n: Spark refuses the old state"):
+        rows.run()
 
 
 @pytest.mark.full

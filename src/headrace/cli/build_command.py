@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli import confirmation, shared_options
+from headrace.cli import shared_options
+from headrace.cli.current_release import current_release
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.release.releases import Release
+    from headrace.release.releases import Manifest, Release
 
 
 @click.command(epilog=examples("headrace build", "headrace build --check 3f2a"))
@@ -33,6 +35,9 @@ def build(release_id: str | None, allowed_files: tuple[str, ...], bundle_dir: Pa
     databricks.yml. Its name is the hash of its content, so the same files give the same release. Hidden files are left
     out. A link that leads out of the bundle is an error. Files that look like a credential (*.pem, *.key, and data
     files named cred* or *secret*) are packed only after a confirmation, or if --allow-file names them.
+
+    The release's manifest gets the signatures of the steps: what their queries compute. `headrace plan` compares them.
+    Spark is started for this, if the release has no signatures yet.
     """
     from headrace.config.load import find_root
     from headrace.release import releases
@@ -42,7 +47,7 @@ def build(release_id: str | None, allowed_files: tuple[str, ...], bundle_dir: Pa
         release = releases.find(root, release_id)
         releases.require_intact(release)
     else:
-        release = releases.current(root, allowed=allowed_files, confirm=confirmation.confirm_credentials)
+        release = current_release(root, allowed_files)
     if as_json:
         click.echo(json.dumps({**asdict(release.manifest), "directory": str(release.directory)}, indent=2))
         return
@@ -65,4 +70,22 @@ def _describe(release: Release, root: Path) -> list[str]:
         f"commit {commit}",
         f"files  {len(manifest.files)}",
         *(f"wheel  {Path(path).name}" for path in manifest.wheels),
+        *_describe_signatures(manifest),
     ]
+
+
+def _describe_signatures(manifest: Manifest) -> Iterator[str]:
+    """Yield the steps with signatures, and for each other step the reason and the environments in which it applies."""
+    with_signature = set()
+    reasons: dict[str, list[str]] = {}
+    for environment, pipelines in manifest.signatures.get("environments", {}).items():
+        for pipeline, entries in pipelines.items():
+            for step, entry in entries.items():
+                if "signature" in entry:
+                    with_signature.add(f"{pipeline}/{step}")
+                else:
+                    reasons.setdefault(f"{pipeline}/{step}: {entry['not_computed']}", []).append(environment)
+    if with_signature:
+        yield f"signatures of {', '.join(sorted(with_signature))}"
+    for reason, environments in reasons.items():
+        yield f"no signature of {reason} ({', '.join(environments)})"

@@ -10,6 +10,7 @@ import click
 
 from headrace.cli import confirmation, shared_options
 from headrace.cli.apply_plan import apply_options, apply_plan, print_plan
+from headrace.cli.current_release import current_release
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _open_release_and_target(
 
     root = find_root(bundle_dir)
     if release_id is None:
-        release = releases.current(root, allowed=allowed_files, confirm=confirmation.confirm_credentials)
+        release = current_release(root, allowed_files)
     else:
         release = releases.find(root, release_id)
         releases.require_intact(release)

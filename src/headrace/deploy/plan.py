@@ -12,7 +12,6 @@ from headrace.deploy.stored_json import Document, from_document, to_document
 from headrace.errors import DeploymentError
 
 Action = Literal["create", "update", "unchanged", "delete"]
-NOT_COMPARED = "not compared"
 FIELD_NAMES = {  # field of Plan -> its name in an error message
     "environment": "environment",
     "host": "host",
@@ -36,6 +35,36 @@ class Change:
     path: str  # of the setting in the job's body, such as `tasks[orders].timeout_seconds`; for a wheel, its name
     old: Any  # None if the setting or the wheel is new
     new: Any  # None if the setting or the wheel is removed
+
+
+@dataclass(frozen=True)
+class StepChange:
+    """A change of what a step computes: the verdict on it, as text, and a sentence for the user."""
+
+    verdict: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """What differs in a step between the deployed release and the new one."""
+
+    pipeline: str
+    step: str
+    state: Literal["new", "removed", "changed", "unchanged", "not compared"]
+    changes: tuple[StepChange, ...] = ()
+    fix: str = ""  # what to do, if the step will not start with a checkpoint of the deployed release; otherwise empty
+    reason: str = ""  # why the step was not compared, or only in part
+
+    @property
+    def name(self) -> str:
+        """The pipeline and the step."""
+        return f"{self.pipeline}/{self.step}"
+
+    @classmethod
+    def from_document(cls, document: Document) -> StepPlan:
+        """Return the step of a parsed plan."""
+        return cls(**{**document, "changes": tuple(StepChange(**change) for change in document["changes"])})
 
 
 @dataclass(frozen=True)
@@ -88,7 +117,8 @@ class Plan:
     wheels: tuple[Change, ...]  # changes from the wheels of the deployed release
     jobs: tuple[JobPlan, ...]
     unfinished: str = ""  # a description of the interrupted deployment, if there is one
-    steps: str = NOT_COMPARED  # reserved for a comparison of the steps' signatures; always NOT_COMPARED
+    steps: tuple[StepPlan, ...] = ()  # empty if no other release is deployed, or if the steps were not compared
+    steps_not_compared: str = ""  # the reason, if no step was compared
 
     @property
     def is_empty(self) -> bool:
@@ -119,7 +149,8 @@ class Plan:
         document = json.loads(text)
         jobs = tuple(JobPlan.from_document(job) for job in document["jobs"])
         wheels = tuple(Change(**wheel) for wheel in document["wheels"])
-        return from_document(cls, {**document, "jobs": jobs, "wheels": wheels})
+        steps = tuple(StepPlan.from_document(step) for step in document["steps"])
+        return from_document(cls, {**document, "jobs": jobs, "wheels": wheels, "steps": steps})
 
 
 def require_current(plan: Plan, current: Plan) -> None:

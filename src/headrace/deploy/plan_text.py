@@ -9,6 +9,7 @@ from typing import Any
 from headrace.deploy.plan import Change, JobPlan, Plan
 
 SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
+STEP_SIGNS = {"new": "+", "removed": "-", "changed": "~", "not compared": "?"}
 MAX_VALUE_WIDTH = 72  # characters
 
 
@@ -23,7 +24,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
         yield f"  release  {plan.deployed_release or 'none'} -> {plan.release}"
         for wheel in plan.wheels:
             yield f"  wheel    {wheel.path}: {wheel.old or 'none'} -> {wheel.new or 'none'}"
-        yield f"  steps    {plan.steps}"
+        yield from _render_steps(plan)
     for job in plan.jobs:
         yield from _render_job(job, plan)
     if plan.is_empty:
@@ -32,6 +33,26 @@ def render_plan(plan: Plan) -> Iterator[str]:
         counts = {action: sum(job.action == action for job in plan.jobs) for action in SIGNS}
         changes = [f"{count} to {action}" for action, count in counts.items() if count and action != "unchanged"]
         yield "jobs: " + ", ".join([*changes, f"{counts['unchanged']} unchanged"])
+    if refused := [step.name for step in plan.steps if step.fix]:
+        names = ", ".join(refused)
+        yield f"cannot continue their checkpoints of release {plan.deployed_release}, see the fixes above: {names}"
+
+
+def _render_steps(plan: Plan) -> Iterator[str]:
+    """Yield the number of unchanged steps, and each other step with its changes."""
+    if plan.steps_not_compared:
+        yield f"  steps    not compared: {plan.steps_not_compared}"
+    others = [step for step in plan.steps if step.state != "unchanged"]
+    if len(others) < len(plan.steps):
+        yield f"  steps    {len(plan.steps) - len(others)} unchanged"
+    for step in others:
+        remark = f", cannot continue its checkpoint of release {plan.deployed_release}" if step.fix else ""
+        reason = f": {step.reason}" if step.reason else ""
+        yield f"  {'!' if step.fix else STEP_SIGNS[step.state]} step {step.name}: {step.state}{remark}{reason}"
+        for change in step.changes:
+            yield f"      {change.verdict}: {change.sentence}"
+        if step.fix:
+            yield f"      fix: {step.fix}"
 
 
 def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.deploy import plan_diff, upload
+from headrace.config.pipeline_files import read_pipelines
+from headrace.deploy import plan_diff, step_diff, upload
 from headrace.deploy.deploy_state import DeployedJob, State
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.desired_job import TAG, DesiredJob, desired_jobs
@@ -12,7 +13,7 @@ from headrace.deploy.plan import Plan
 from headrace.deploy.plan_diff import CurrentJob
 from headrace.deploy.remote import RemoteJob
 from headrace.errors import DeploymentError
-from headrace.release.releases import Release
+from headrace.release.releases import Manifest, Release
 
 
 def plan(release: Release, target: DeployTarget, state: State) -> Plan:
@@ -22,16 +23,30 @@ def plan(release: Release, target: DeployTarget, state: State) -> Plan:
         key: _with_run_as(job, state.jobs.get(key), target) for key, job in desired_jobs(release, target).items()
     }
     existing = find_jobs(target, state, desired)
-    return plan_diff.compare(
+    deployed_manifest = upload.read_manifest(state.release, target) if state.release != release.id else None
+    new_plan = plan_diff.compare(
         environment=target.name,
         host=target.remote.name,
         root=target.root,
         state=state,
         manifest=release.manifest,
-        deployed_manifest=upload.read_manifest(state.release, target) if state.release != release.id else None,
+        deployed_manifest=deployed_manifest,
         desired=desired,
         current={key: _current_job(job, release, target) for key, job in existing.items()},
     )
+    is_other_release = state.release not in ("", release.id)
+    return _with_steps(new_plan, release, deployed_manifest) if is_other_release else new_plan
+
+
+def _with_steps(new_plan: Plan, release: Release, deployed: Manifest | None) -> Plan:
+    """Return the plan with the comparison of the steps of the release with those of the deployed one."""
+    reason = step_diff.why_not_comparable(deployed, release.manifest)
+    if deployed is None or reason:
+        return replace(new_plan, steps_not_compared=reason)
+    drafts, _ = read_pipelines(release.directory)
+    accepted = {(draft.name, step.name): step.accept for draft in drafts for step in draft.steps.values()}
+    steps = step_diff.compare_steps(deployed, release.manifest, new_plan.environment, accepted)
+    return replace(new_plan, steps=steps)
 
 
 def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: DeployTarget) -> DesiredJob:

@@ -4,7 +4,8 @@ dist/releases/<id>/
     wheels/             the bundle's own wheel and the wheels in vendor/
     requirements.txt    the bundle's runtime.lock: all other packages, with hashes
     conf/ resources/ databricks.yml
-    manifest.json       the hashes of the other files, the commit and the version of Headrace; not hashed itself
+    manifest.json       the hashes of the other files, the commit, the version of Headrace, and the signatures of the
+                        steps; not hashed itself
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Manifest:
     headrace: str  # version
     commit: str = ""
     dirty: bool = False  # built from uncommitted changes, or outside of git
-    signatures: dict[str, Any] = field(default_factory=dict)  # of the steps; reserved, always empty
+    signatures: dict[str, Any] = field(default_factory=dict)  # of the steps, see `signature_process`; empty if unknown
 
     @property
     def wheels(self) -> tuple[str, ...]:
@@ -107,6 +108,10 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
         (content / MANIFEST).write_text(manifest.to_json())
         directory = releases / manifest.id
         if directory.exists():  # the commit in the manifest may have changed
+            with suppress(OSError, ValueError, TypeError):
+                stored = Manifest.from_json((directory / MANIFEST).read_text())
+                manifest = replace(manifest, signatures=stored.signatures)
+            (content / MANIFEST).write_text(manifest.to_json())
             (content / MANIFEST).replace(directory / MANIFEST)
         else:
             content.rename(directory)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from headrace.checkpoints.stop_request import Stop, watch_requests
 from headrace.config.models import Bundle
 from headrace.errors import HeadraceError, one_line
 from headrace.runtime.events import Event, events_file
 from headrace.runtime.recorder import Recorder
-
-MANIFEST = "manifest.json"  # only releases have this file; a release's directory is named after the release's id
+from headrace.runtime.stored_release import release_of
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,7 @@ def announce_run(
     Requests to stop the run are obeyed in the whole block, so the block should contain the start of Spark.
     `watch` is called with each event.
     """
-    root = Path(bundle.root)
-    release = root.name if (root / MANIFEST).is_file() else ""
-    recorder = Recorder(events_file(bundle.run_files_directory, pipeline), pipeline, watch, release=release)
+    recorder = Recorder(events_file(bundle.run_files_directory, pipeline), pipeline, watch, release=release_of(bundle))
     announced = AnnouncedRun(recorder, Stop())
     with watch_requests(bundle.environment, pipeline, announced.stop):
         recorder.record("run started")

@@ -11,10 +11,10 @@ from headrace.config.locations import KeyLocations
 from headrace.config.models import Environment, FileSource, KafkaSource, Step
 from headrace.config.spark_options import is_true
 from headrace.errors import Problem
-from headrace.signatures.changes import Change, Verdict, change
+from headrace.signatures.changes import Change, StateCheck, Verdict, change, fix_of_refusal
 from headrace.signatures.compare import compare
 from headrace.signatures.signature import Signature
-from headrace.signatures.state_check import StateCheck, check_state
+from headrace.signatures.state_check import check_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,12 +35,19 @@ class StepChanges:
     @property
     def refused(self) -> tuple[Change, ...]:
         """The changes with which the step must not start."""
-        return () if self.is_accepted else tuple(each for each in self.changes if each.verdict >= Verdict.UNKNOWN)
+        return () if self.is_accepted else tuple(each for each in self.changes if each.is_refused)
 
     @property
     def notes(self) -> list[str]:
-        """The warnings for the step when it starts: the note, and the changes that are neither safe nor refused."""
-        reported = [each for each in self.changes if each not in self.refused and each.verdict > Verdict.SAFE]
+        """The warnings for the step when it starts: the note, and the changes that are neither safe nor refused.
+
+        A change of versions is reported even if it is safe, because other changes may not have been found.
+        """
+        reported = [
+            each
+            for each in self.changes
+            if each not in self.refused and (each.verdict > Verdict.SAFE or each.path == "versions")
+        ]
         prefix = "accepted: " if self.is_accepted else ""
         return [*([self.note] if self.note else []), *(prefix + each.sentence for each in reported)]
 
@@ -79,12 +86,7 @@ def change_problems(
     for each in found.refused:
         where = keys.where("steps", step.name, *_key_path(step, each))
         message = f"step {step.name!r} has changed since its checkpoint was written: {each.sentence}"
-        if each.verdict is Verdict.UNKNOWN:
-            accept = f"if the new code suits the old state, accept: [{old.digest}] in the step; " if old else ""
-            fix = f"{accept}otherwise undo the change, or start over: {start_over}"
-        else:
-            fix = f"undo the change, or start over: {start_over}"
-            fix += f"; to start all the same, accept: [{old.digest}] in the step" if old else ""
+        fix = fix_of_refusal(each.verdict, old.digest if old else "", start_over)
         problems.append(Problem(where, message, fix))
     return problems
 

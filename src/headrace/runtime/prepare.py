@@ -55,6 +55,13 @@ class PreparedStep:
     stream: DataFrame | None = None  # the rows given to the writer
     signature: Signature | None = None  # None if it could not be computed
 
+    def table_schemas(self) -> dict[str, StructType]:
+        """Return the schemas of the tables that the step creates, including its quarantine table, by name."""
+        schemas = dict.fromkeys(self.step.tables_written, self.schema)
+        if self.has_verdicts:
+            schemas |= {name + QUARANTINE_SUFFIX: quarantine_schema() for name in self.step.tables_written[:1]}
+        return schemas
+
 
 def prepare(
     spark: SparkSession,
@@ -119,10 +126,8 @@ def prepare_all(
             unreadable |= {name for name in tables if not table_exists(spark, name, environment)}
             continue
         prepared.append(ready)
-        schemas = dict.fromkeys(step.tables_written, ready.schema)
-        if ready.has_verdicts:
-            schemas |= {name + QUARANTINE_SUFFIX: quarantine_schema() for name in step.tables_written[:1]}
-        pending |= {name: schema for name, schema in schemas.items() if not table_exists(spark, name, environment)}
+        tables_written = ready.table_schemas().items()
+        pending |= {name: schema for name, schema in tables_written if not table_exists(spark, name, environment)}
     if problems:
         raise ConfigurationError.of(problems)
     return prepared

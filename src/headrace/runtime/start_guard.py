@@ -23,6 +23,7 @@ from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import set_writers, table_identity, table_state, truncate
 from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
 from headrace.runtime.session_settings import frozen_settings
+from headrace.runtime.stored_release import with_current_versions
 from headrace.signatures.signature import Signature
 from headrace.spark.known_settings import misspelt_settings
 
@@ -92,6 +93,8 @@ class StartGuard:
             if content.is_new or content.damage or ready.stream is None:
                 continue
             record = read_record(checkpoint.files, number) or StepRecord()
+            if ready.signature is not None:
+                record = with_current_versions(self._spark, self._bundle, record, ready.signature)
             environment = self._bundle.environment
             found = find_changes(step, environment, record, ready.signature, ready.stream, checkpoint.spark_directory)
             self._changes[step.name] = found

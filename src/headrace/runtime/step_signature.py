@@ -24,22 +24,32 @@ def step_signature(
     inputs: Mapping[str, DataFrame],
     transform: Callable[[Mapping[str, DataFrame]], DataFrame],
 ) -> Signature | None:
-    """Return the signature of a step; None if it cannot be computed, as with Spark Connect, which hides the plan.
+    """Return the signature of a step; None if it cannot be computed. See `require_signature`."""
+    try:
+        return require_signature(spark, step, inputs, transform)
+    except Exception:  # plans are internal to Spark, and a transform may not expect empty inputs
+        return None
+
+
+def require_signature(
+    spark: SparkSession,
+    step: Step,
+    inputs: Mapping[str, DataFrame],
+    transform: Callable[[Mapping[str, DataFrame]], DataFrame],
+) -> Signature:
+    """Return the signature of a step; raise any error if it cannot be computed, as with Spark Connect.
 
     `inputs` are the real inputs. `transform` returns the rows that the step writes, for inputs with the same names.
     """
     with tempfile.TemporaryDirectory(prefix="headrace-signature-") as directory:
-        try:
-            schemas = {name: without_watermark_marks(frame.drop(VERDICT)).schema for name, frame in inputs.items()}
-            empty = {name: _empty_input(spark, name, step.reads[name], schemas[name], directory) for name in schemas}
-            return compute_signature(
-                transform(empty),
-                output_mode=step.output,
-                inputs={name: _described_input(read) for name, read in step.reads.items()},
-                sinks=[_described_sink(sink) for sink in step.writes],
-            )
-        except Exception:  # plans are internal to Spark, and a transform may not expect empty inputs
-            return None
+        schemas = {name: without_watermark_marks(frame.drop(VERDICT)).schema for name, frame in inputs.items()}
+        empty = {name: _empty_input(spark, name, step.reads[name], schemas[name], directory) for name in schemas}
+        return compute_signature(
+            transform(empty),
+            output_mode=step.output,
+            inputs={name: _described_input(read) for name, read in step.reads.items()},
+            sinks=[_described_sink(sink) for sink in step.writes],
+        )
 
 
 def _empty_input(spark: SparkSession, name: str, read: Read, schema: StructType, directory: str) -> DataFrame:

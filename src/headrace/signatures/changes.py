@@ -1,10 +1,11 @@
-"""A change between two signatures of a query, and its verdict."""
+"""A change between two signatures of a query, its verdict, and what resolves a change that is refused."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 from functools import total_ordering
+from typing import Literal
 
 
 @total_ordering
@@ -32,8 +33,53 @@ class Change:
     verdict: Verdict
     sentence: str
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a step with this change does not start, unless it accepts the change."""
+        return self.verdict >= Verdict.UNKNOWN
+
 
 def change(path: str, what: str, old: str, new: str, verdict: Verdict, effect: str) -> Change:
     """Return a change whose sentence names what has changed, both values, and the effect. An empty value is "none"."""
     old, new = old or "none", new or "none"
     return Change(path, old, new, verdict, f"{what} {old} → {new}: {effect}")
+
+
+def fix_of_refusal(verdict: Verdict, digest: str, start_over: str) -> str:
+    """Return what a user can do about a refused change.
+
+    `digest` is that of the old signature; empty if there is none. `start_over` is the command that resets the step.
+    """
+    if verdict is Verdict.UNKNOWN:
+        accept = f"if the new code suits the old state, accept: [{digest}] in the step; " if digest else ""
+        return f"{accept}otherwise undo the change, or start over: {start_over}"
+    accept = f"; to start all the same, accept: [{digest}] in the step" if digest else ""
+    return f"undo the change, or start over: {start_over}{accept}"
+
+
+@dataclass(frozen=True)
+class StateCheck:
+    """Spark's verdict on the state of a checkpoint: accepted, refused with a reason, or not checked and why."""
+
+    outcome: Literal["accepted", "refused", "not checked"]
+    reason: str = ""
+
+    @classmethod
+    def accepted(cls) -> StateCheck:
+        return cls("accepted")
+
+    @classmethod
+    def refused(cls, reason: str) -> StateCheck:
+        return cls("refused", reason)
+
+    @classmethod
+    def not_checked(cls, why: str) -> StateCheck:
+        return cls("not checked", why)
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.outcome == "accepted"
+
+    @property
+    def is_refused(self) -> bool:
+        return self.outcome == "refused"

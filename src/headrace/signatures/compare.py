@@ -6,13 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from headrace.signatures.changes import Change, Verdict, change
+from headrace.signatures.changes import Change, StateCheck, Verdict, change
 from headrace.signatures.compare_operators import compare_stateful
 from headrace.signatures.compare_output import compare_output
 from headrace.signatures.compare_sinks import compare_sinks
 from headrace.signatures.input_names import with_input_names_of
 from headrace.signatures.signature import Input, Operator, Signature
-from headrace.signatures.state_check import StateCheck
 from headrace.signatures.state_decision import StateDecision
 
 NEW_ROWS = "applies to new rows; rows that are written stay as they are"

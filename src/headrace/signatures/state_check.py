@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from headrace.config.models import local_path
 from headrace.errors import one_line
+from headrace.signatures.changes import StateCheck
 from headrace.signatures.checkpoint_copy import CheckpointCopy
 from headrace.signatures.incremental_plan import plan_batch
 
@@ -25,34 +25,6 @@ STATE_ERROR = re.compile(
     r"\[((?:STATE_STORE_(?!CANNOT|FAILED)|STREAMING_STATEFUL_OPERATOR_|STATEFUL_PROCESSOR_|TRANSFORM_WITH_STATE_)[\w.]+)\]"
     r" (.+)"
 )
-
-
-@dataclass(frozen=True)
-class StateCheck:
-    """Spark's verdict on the state of a checkpoint: accepted, refused with a reason, or not checked and why."""
-
-    outcome: Literal["accepted", "refused", "not checked"]
-    reason: str = ""
-
-    @classmethod
-    def accepted(cls) -> StateCheck:
-        return cls("accepted")
-
-    @classmethod
-    def refused(cls, reason: str) -> StateCheck:
-        return cls("refused", reason)
-
-    @classmethod
-    def not_checked(cls, why: str) -> StateCheck:
-        return cls("not checked", why)
-
-    @property
-    def is_accepted(self) -> bool:
-        return self.outcome == "accepted"
-
-    @property
-    def is_refused(self) -> bool:
-        return self.outcome == "refused"
 
 
 def check_state(result: DataFrame, output_mode: str, checkpoint: str) -> StateCheck:

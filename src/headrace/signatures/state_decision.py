@@ -5,8 +5,7 @@ Spark's own check of the checkpoint takes precedence over the verdict that the c
 
 from __future__ import annotations
 
-from headrace.signatures.changes import Verdict
-from headrace.signatures.state_check import StateCheck
+from headrace.signatures.changes import StateCheck, Verdict
 
 REFUSED = "Spark refuses the old state"
 WRONG_ROWS_TEXT = "Spark accepts the old state, which was computed differently, so rows would be wrong"

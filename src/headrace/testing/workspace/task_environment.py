@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from headrace.release.releases import MANIFEST
 from headrace.testing.workspace.http_messages import Document
 from headrace.testing.workspace.workspace_paths import local_path
 
@@ -44,27 +45,32 @@ class TaskEnvironment:
         """
         translated = {name: local_path(str(value), self._directory) for name, value in parameters.items()}
         if CONF in parameters:
-            translated[CONF] = str(self._copy_bundle(Path(translated[CONF]), directory / "bundle"))
+            translated[CONF] = str(self._copy_bundle(Path(translated[CONF]), directory / "releases"))
         return translated
 
     def local_arguments(self, arguments: Iterable[str]) -> list[str]:
         """Return positional parameters, with workspace and volume paths replaced by local paths."""
         return [local_path(str(argument), self._directory) for argument in arguments]
 
-    def _copy_bundle(self, conf: Path, copy: Path) -> Path:
-        """Copy a bundle to the path `copy`, with local paths in its environment files, and return `copy`.
+    def _copy_bundle(self, conf: Path, releases: Path) -> Path:
+        """Copy a bundle into the directory `releases`, with local paths in its environment files. Return its path.
 
-        `conf` is the bundle or its configuration directory; if it is neither, copy nothing and return `conf`.
+        `conf` is the bundle or its configuration directory; if it is neither, copy nothing and return `conf`. If the
+        bundle is a release, add links to the releases beside it.
         """
         root = next((path for path in (conf, conf.parent) if (path / CONF / "pipelines").is_dir()), None)
         if root is None:
             return conf
+        copy = releases / root.name
         shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*.whl"))
         for file in (copy / CONF).glob("*.yml"):
             environment = yaml.safe_load(file.read_text(encoding="utf-8"))
             if isinstance(environment, dict):
                 translated = self._local_environment(environment)
                 file.write_text(yaml.safe_dump(translated, sort_keys=False), encoding="utf-8")
+        for manifest in root.parent.glob(f"*/{MANIFEST}"):
+            if manifest.parent != root:
+                (releases / manifest.parent.name).symlink_to(manifest.parent.resolve())
         return copy
 
     def _local_environment(self, environment: Document) -> Document:
