@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from headrace.errors import ConfigurationError
-from headrace.runtime.session_settings import session_settings
+from headrace.runtime import runner
+from headrace.runtime.session_settings import misspelled_settings, session_settings
 
 
 def with_partitions(rows, names):
@@ -45,3 +46,32 @@ def test_settings_before_an_invalid_one_are_restored(spark):
         with session_settings(spark, settings):
             pytest.fail("the settings were accepted")
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
+def test_misspelled_setting_is_noted(flow):
+    flow.source("lines", "text")
+    flow.steps("""
+        copy:
+          layer: bronze
+          reads: {lines: {source: lines}}
+          writes: {table: copied}
+          settings: {spark.sql.shuffle.partition: 3, spark.sql.shuffle.partitions: 3}
+        """)
+    (note,) = runner.check_pipelines(flow.spark, flow.bundle())
+    assert note.endswith(
+        "no setting spark.sql.shuffle.partition and ignores it; did you mean spark.sql.shuffle.partitions?"
+    )
+
+
+def test_settings_that_spark_does_not_list_are_not_noted(spark):
+    """Spark and Delta know the first one, and read the others by their prefixes; the last one is not Spark's."""
+    settings = [
+        "spark.databricks.delta.schema.autoMerge.enabled",
+        "spark.databricks.delta.properties.defaults.logRetentionDuration",
+        "spark.sql.streaming.stateStore.rocksdb.compactOnCommit",
+        "spark.sql.catalog.lake",
+        "spark.headrace.test",
+    ]
+    assert misspelled_settings(spark, settings) == []
+    delta = misspelled_settings(spark, ["spark.databricks.delta.schema.automerge.enabled"])
+    assert "did you mean spark.databricks.delta.schema.autoMerge.enabled?" in delta[0]

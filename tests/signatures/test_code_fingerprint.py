@@ -158,6 +158,25 @@ def test_behaviour_matters(load, old, new, changed):
     assert {name for name in NAMES if before[name] != after[name]} == changed
 
 
+def test_directory_of_the_package_does_not_matter(load):
+    """Each module is loaded from another directory."""
+    source = """
+        import os
+        from pathlib import Path
+
+        CODES = Path(__file__).parent / "codes.json"
+        NAMES = os.path.join(os.path.dirname(__file__), "names.json")
+        SHARED = Path("/data/shared.json")
+
+        def use(value):
+            return CODES, NAMES, SHARED, __file__
+    """
+    before = code_fingerprint(load(source).use)
+    assert code_fingerprint(load(source).use) == before
+    for old, new in (("codes.json", "rates.json"), ("names.json", "n.json"), ("/data/shared", "/data/other")):
+        assert code_fingerprint(load(source.replace(old, new)).use) != before
+
+
 def test_installed_bundle_has_the_same_fingerprints(load, monkeypatch):
     """A deployed bundle is installed beside the libraries."""
     module = load(ORIGINAL)

@@ -18,7 +18,7 @@ from headrace.io.sinks.open_sink import uses_spark_sink
 from headrace.io.sinks.quarantine import quarantine_schema
 from headrace.io.sources.open_input import table_exists
 from headrace.io.watermarks import unbounded_state, without_watermark_marks
-from headrace.runtime.session_settings import session_settings
+from headrace.runtime.session_settings import misspelled_settings, session_settings
 from headrace.runtime.step_query import (
     NO_LOCATIONS,
     OnCounts,
@@ -77,7 +77,7 @@ def prepare(
         uses_spark_sink(step, environment, has_verdicts=query.has_verdicts),
         has_timers(query.stream),
         pending_tables,
-        tuple(unbounded_state(query.stream, step)),
+        (*unbounded_state(query.stream, step), *misspelled_settings(spark, [*environment.settings, *step.settings])),
         None if pending_tables else query.writer,
         query.stream,
         signature,

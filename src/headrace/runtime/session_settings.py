@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.config.models import Setting, Step
 from headrace.errors import ConfigurationError, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Where Spark and Delta list the settings that they know, and the prefixes of settings there that they do not list.
+LISTED = ("spark.sql.", "spark.databricks.delta.")
+NOT_LISTED = (
+    "spark.sql.catalog.",
+    "spark.sql.streaming.stateStore.rocksdb.",
+    "spark.databricks.delta.properties.defaults.",
+)
+SIMILARITY = 0.9  # of an unknown setting and the one that is probably meant
+
+
+def misspelled_settings(spark: SparkSession, settings: Iterable[str]) -> list[str]:
+    """Return messages about settings that Spark does not know, but whose names resemble one that it knows.
+
+    Spark ignores unknown settings. Return an empty list on Spark Connect, which hides the list of known settings.
+    """
+    candidates = [key for key in settings if key.startswith(LISTED) and not key.startswith(NOT_LISTED)]
+    unknown = [key for key in candidates if not spark.conf.isModifiable(key)]  # or static
+    jvm: Any = getattr(spark, "_jvm", None)
+    if not unknown or jvm is None:
+        return []
+    known = {str(entry.key()) for entry in jvm.org.apache.spark.sql.internal.SQLConf.getConfigEntries()}
+    messages = []
+    for key in unknown:
+        similar = difflib.get_close_matches(key, known, 1, SIMILARITY) if key not in known else []
+        if similar:
+            messages.append(f"Spark has no setting {key} and ignores it; did you mean {similar[0]}?")
+    return messages
 
 
 def frozen_settings(spark: SparkSession, step: Step, restored: Mapping[str, str]) -> list[str]:
