@@ -53,28 +53,27 @@ def last_of_each(rows, /, *, add_to: int):
     return rows.groupBy("id").applyInPandasWithState(last, "id INT, n LONG", "n LONG", "append", "NoTimeout")
 
 
-class Total(StatefulProcessor):
-    """Sums up the rows of each id."""
-
-    def __init__(self, amount):
-        self.amount = amount
-
-    def init(self, handle):
-        self.total = handle.getValueState("total", "total LONG")
-
-    def handleInputRows(self, key, rows, timers):  # noqa: N802 (Spark's name)
-        import pandas
-
-        old = self.total.get()[0] if self.total.exists() else 0
-        total = old + sum(int(frame.n.sum()) + self.amount for frame in rows)
-        self.total.update((total,))
-        yield pandas.DataFrame({"id": [key[0]], "total": [total]})
-
-    def close(self):
-        pass
-
-
 def total_of_each(rows, /, *, amount: int):
+    """Sum up the rows of each id in a state variable. Python workers cannot import the tests, so the class is local."""
+
+    class Total(StatefulProcessor):
+        def __init__(self, amount):
+            self.amount = amount
+
+        def init(self, handle):
+            self.total = handle.getValueState("total", "total LONG")
+
+        def handleInputRows(self, key, rows, timers):  # noqa: N802 (Spark's name)
+            import pandas
+
+            old = self.total.get()[0] if self.total.exists() else 0
+            total = old + sum(int(frame.n.sum()) + self.amount for frame in rows)
+            self.total.update((total,))
+            yield pandas.DataFrame({"id": [key[0]], "total": [total]})
+
+        def close(self):
+            pass
+
     return rows.groupBy("id").transformWithStateInPandas(Total(amount), "id INT, total LONG", "Update", "None")
 
 

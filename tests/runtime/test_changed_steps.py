@@ -310,7 +310,7 @@ REFUSED = {
         {"table: landed": "table: others"},
         "input rows reads table landed → table others",
         "reads:",
-        False,
+        True,
     ),
     "partition column": (
         "ids",

@@ -28,7 +28,9 @@ NOT_COMPARED = "its query was not compared with the one that wrote its checkpoin
 # The key of a step to which a problem points, for the parts of a signature that have a key of their own.
 KEYS = {"static_inputs": "reads", "watermarks": "reads", "sources": "reads", "sinks": "writes", "output_mode": "output"}
 CHANGE_PATH = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\.(\w+))?")  # of a change: a part, the number of an entry, a key
-MOVED_SOURCE = re.compile(r"sources\.\w+\.path")
+# The changes that need a new generation, but that Spark does not always refuse: a directory or a table may have been
+# renamed.
+RENAMED_SOURCE = re.compile(r"sources(\.\w+\.path|\[\d+\]\.name)")
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ class StepChanges:
 
     @property
     def can_be_accepted(self) -> bool:
-        """Whether Spark would start the step despite the refused changes."""
+        """Whether Spark may start the step despite the refused changes."""
         unfit = [each for each in self.refused if each.verdict is Verdict.NEEDS_NEW_GENERATION]
-        return all(MOVED_SOURCE.fullmatch(each.path) for each in unfit)
+        return all(RENAMED_SOURCE.fullmatch(each.path) for each in unfit)
 
     @property
     def notes(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace.config.models import Setting, Step
 from headrace.errors import ConfigurationError, one_line
@@ -26,14 +26,13 @@ SIMILARITY = 0.9  # of an unknown setting and the one that is probably meant
 def misspelled_settings(spark: SparkSession, settings: Iterable[str]) -> list[str]:
     """Return messages about settings that Spark does not know, but whose names resemble one that it knows.
 
-    Spark ignores unknown settings. Return an empty list on Spark Connect, which hides the list of known settings.
+    Spark ignores unknown settings.
     """
     candidates = [key for key in settings if key.startswith(LISTED) and not key.startswith(NOT_LISTED)]
     unknown = [key for key in candidates if not spark.conf.isModifiable(key)]  # or static
-    jvm: Any = getattr(spark, "_jvm", None)
-    if not unknown or jvm is None:
+    if not unknown:
         return []
-    known = {str(entry.key()) for entry in jvm.org.apache.spark.sql.internal.SQLConf.getConfigEntries()}
+    known = {row["key"] for row in spark.sql("SET -v").collect()}
     messages = []
     for key in unknown:
         similar = difflib.get_close_matches(key, known, 1, SIMILARITY) if key not in known else []
