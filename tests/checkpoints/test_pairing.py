@@ -73,3 +73,11 @@ def test_adopted_table_is_accepted_until_another_query_writes_it():
     assert "no known step" in message
     (message,) = messages(NEW, replace(TABLE, id="u", transactions={"old": 5}), adopted)
     assert "no known step" in message
+
+
+def test_restore_of_an_undone_reset_is_accepted():
+    undone = Generation(restored={"gold": 5})
+    table = replace(TABLE, transactions={"q": 1}, restore_commit_version=5)
+    assert messages(RAN, table, undone) == []
+    (message,) = messages(RAN, replace(table, restore_commit_version=6), undone)
+    assert "(commit 6)" in message
