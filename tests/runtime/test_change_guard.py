@@ -7,14 +7,19 @@ import re
 
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from headrace.checkpoints.step_record import StepRecord
+from headrace.config.locations import KeyLocations
 from headrace.config.models import KafkaSource, Read, Step
 from headrace.errors import GuardError
 from headrace.runtime import reset
-from headrace.runtime.change_guard import described_sources
+from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
 from headrace.runtime.events import read_events
+from headrace.signatures.changes import Change, Verdict
 from inputs import environment, files
 
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 LAND = """
     land: {layer: bronze, reads: {rows: {source: rows, schema: "id INT, n INT, at TIMESTAMP"}}, writes: {table: landed}}
     """
@@ -45,6 +50,30 @@ def last_of_each(rows, /, *, add_to: int):
         yield pandas.DataFrame({"id": [key[0]], "n": [total + add_to]})
 
     return rows.groupBy("id").applyInPandasWithState(last, "id INT, n LONG", "n LONG", "append", "NoTimeout")
+
+
+def total_of_each(rows, /, *, amount: int):
+    """Sum up the rows of each id in a state variable. Python workers cannot import the tests, so the class is local."""
+
+    class Total(StatefulProcessor):
+        def __init__(self, amount):
+            self.amount = amount
+
+        def init(self, handle):
+            self.total = handle.getValueState("total", "total LONG")
+
+        def handleInputRows(self, key, rows, timers):  # noqa: N802 (Spark's name)
+            import pandas
+
+            old = self.total.get()[0] if self.total.exists() else 0
+            total = old + sum(int(frame.n.sum()) + self.amount for frame in rows)
+            self.total.update((total,))
+            yield pandas.DataFrame({"id": [key[0]], "total": [total]})
+
+        def close(self):
+            pass
+
+    return rows.groupBy("id").transformWithStateInPandas(Total(amount), "id INT, total LONG", "Update", "None")
 
 
 def step(settings="{keys: [id]}", transform="headrace.transforms.bronze:deduplicate", sink="", more=""):
@@ -168,7 +197,60 @@ def test_kind_and_topics_of_a_source_are_compared():
     kafka = KafkaSource(kind="kafka", servers="broker:9092", topics=("b", "a"))
     assert described_sources(read, environment(rows=kafka)) == {"rows": {"kind": "kafka", "topics": "a, b"}}
     assert described_sources(read, environment(rows=files("data"))) == {"rows": {"kind": "files", "path": "data"}}
+    for path in ("/data/in", "/data/in/", "/data/./in", "file:///data/in"):
+        assert described_sources(read, environment(rows=files(path)))["rows"]["path"] == "/data/in"
+    assert described_sources(read, environment(rows=files("s3://b/in/")))["rows"]["path"] == "s3://b/in"
     assert described_sources(read, environment(rows=files("data", fileNameOnly=True))) == {"rows": {"kind": "files"}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "sentence"),
+    [
+        ({"topics": ("a",)}, {"topics": ("b", "a")}, Verdict.SAFE_FOR_NEW_ROWS, "topics of input rows a → a, b: new"),
+        ({"topics": ("a",)}, {"topics": ("a",), "start": "latest"}, None, ""),
+        ({"topics": ("a",)}, {"topics": ("a",), "servers": "other:9092"}, None, ""),
+        (None, {"topics": ("a",)}, Verdict.NEEDS_NEW_GENERATION, "kind of input rows files → kafka"),
+    ],
+)
+def test_changed_sources_of_the_environment(old, new, verdict, sentence):
+    """Without a checkpoint on this machine's disk, Spark is not asked."""
+    read = Step(name="s", layer="bronze", reads={"rows": Read(source="rows")}, writes=())
+    before, after = (
+        environment(rows=KafkaSource(**{"kind": "kafka", "servers": "broker:9092", **keys}) if keys else files("data"))
+        for keys in (old, new)
+    )
+    record = StepRecord(inputs=described_sources(read, before))
+    found = find_changes(read, after, record, None, None, "s3://bucket/checkpoint").changes
+    assert [each.verdict for each in found] == ([verdict] if verdict else [])
+    assert all(each.sentence.startswith(sentence) for each in found)
+
+
+def test_change_that_spark_would_refuse_is_not_offered_for_acceptance():
+    """Neither is another change of the same step: to accept it would not start the step."""
+    code = Change("stateful[0].code", "a", "b", Verdict.UNKNOWN, "the code")
+    state = Change("stateful[0].state", "a", "b", Verdict.NEEDS_NEW_GENERATION, "the state")
+    read = Step(name="s", layer="bronze", reads={"rows": Read(source="rows")}, writes=())
+
+    def fixes(*changes):
+        problems = change_problems("flow", read, StepChanges(changes, digest="a1"), KeyLocations("flow.yml"))
+        return [problem.fix for problem in problems]
+
+    undo = "undo the change, or start over: headrace reset flow --step s"
+    assert fixes(code, state) == [undo, undo]
+    (fix,) = fixes(code)
+    assert fix == f"if the new code suits the old state, accept: [a1] in the step; otherwise {undo}"
+
+
+@pytest.mark.full
+def test_changed_state_processor_has_to_be_accepted(rows):
+    more = "output: update\n      settings: {spark.sql.streaming.stateStore.providerClass: " + ROCKS_DB + "}"
+    sink = ", mode: upsert, keys: [id], sequence: total"
+    before, after = (step(f"{{amount: {amount}}}", f"{__name__}:total_of_each", sink, more) for amount in (1, 2))
+    with pytest.raises(GuardError, match=r"settings of transformWithState .* depends on the code") as error:
+        run_twice(rows, before, after)
+    rows.steps(after.replace("output: update", f"accept: [{digest_of(str(error.value))}]\n      output: update"))
+    (note,) = notes(rows)
+    assert note.startswith("accepted: settings of transformWithState")
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from flows import Flow
 from headrace.cli import main
 from headrace.errors import HeadraceError
+from headrace.testing import run_pipeline
 
 STEPS = """
     land: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: {table: landed}}
@@ -192,6 +193,21 @@ def apply_fix(flow, command):
         (fix,) = commands(result.stderr)
         assert fix != command
         apply_fix(flow, fix)
+
+
+def test_renamed_pipeline_file_is_refused_until_its_checkpoints_are_renamed(ran):
+    ran.bundle()
+    pipelines = ran.directory / "conf" / "pipelines"
+    (pipelines / "flow.yml").rename(pipelines / "orders.yml")
+    before = snapshot(ran)
+    with pytest.raises(HeadraceError, match="which is no longer in the bundle") as error:
+        run_pipeline(ran.spark, ran.directory, "orders", ran.directory)
+    assert snapshot(ran) == before
+    (command,) = set(map(tuple, commands(str(error.value))))
+    assert command == ("headrace", "checkpoint", "rename", "flow", "orders")
+    apply_fix(ran, command)
+    renamed = run_pipeline(ran.spark, ran.directory, "orders", ran.directory)
+    assert sorted(row["n"] for row in renamed.rows("copied")) == [1, 2, 3, 4]
 
 
 def test_pair_that_an_older_version_wrote_is_accepted(ran):

@@ -128,6 +128,85 @@ def test_spelling_does_not_matter(load, replacements):
     assert fingerprints(load(source)) == fingerprints(load(ORIGINAL))
 
 
+FORMATTED = """
+    def use(a, b, c):
+        while True:
+            if a:
+                break
+            a += 1
+        try:
+            b = int(b) if a and (b or c) else 0
+        except ValueError:
+            pass
+        finally:
+            a = 1
+        with open(a) as file:
+            lines = [line for line in file if line and a < b < c or not line]
+        match lines:
+            case [1 | 2]:
+                return lines
+            case _:
+                return b
+"""
+REFORMATTED = """
+    def use(
+        a, b, c
+    ):
+        while (
+            True
+        ):
+            if a: break
+            a += 1
+        try: b = int(b) if a and (b or c) else 0
+        except ValueError: pass
+        finally: a = 1
+        with open(
+            a
+        ) as file:
+            lines = [
+                line
+                for line in file
+                if line
+                and a
+                < b
+                < c
+                or not line
+            ]
+        match lines:
+            case [
+                1
+                | 2
+            ]: return lines
+            case _: return (
+                b
+            )
+"""
+
+
+def test_formatting_does_not_matter(load):
+    assert code_fingerprint(load(REFORMATTED).use) == code_fingerprint(load(FORMATTED).use)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if a:", "if not a:"),
+        ("a and (b or c)", "a or (b and c)"),
+        ("a and (b or c)", "(a and b) or c"),
+        ("a and (b or c) else 0", "a else 0"),
+        ("break", "continue"),
+        ("except ValueError:", "except TypeError:"),
+        ("finally:", "else:"),
+        ("a < b < c", "a < b and c"),
+        ("1 | 2", "2 | 1"),
+        ("return lines", "raise lines"),
+    ],
+)
+def test_control_flow_matters(load, old, new):
+    assert FORMATTED.count(old) == 1
+    assert code_fingerprint(load(FORMATTED.replace(old, new)).use) != code_fingerprint(load(FORMATTED).use)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "changed"),
     [
@@ -156,6 +235,25 @@ def test_behaviour_matters(load, old, new, changed):
     assert ORIGINAL.count(old) == 1
     before, after = fingerprints(load(ORIGINAL)), fingerprints(load(ORIGINAL.replace(old, new)))
     assert {name for name in NAMES if before[name] != after[name]} == changed
+
+
+def test_directory_of_the_package_does_not_matter(load):
+    """Each module is loaded from another directory."""
+    source = """
+        import os
+        from pathlib import Path
+
+        CODES = Path(__file__).parent / "codes.json"
+        NAMES = os.path.join(os.path.dirname(__file__), "names.json")
+        SHARED = Path("/data/shared.json")
+
+        def use(value):
+            return CODES, NAMES, SHARED, __file__
+    """
+    before = code_fingerprint(load(source).use)
+    assert code_fingerprint(load(source).use) == before
+    for old, new in (("codes.json", "rates.json"), ("names.json", "n.json"), ("/data/shared", "/data/other")):
+        assert code_fingerprint(load(source.replace(old, new)).use) != before
 
 
 def test_installed_bundle_has_the_same_fingerprints(load, monkeypatch):

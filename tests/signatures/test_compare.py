@@ -77,7 +77,6 @@ def test_append_to_upsert_and_fewer_partition_columns(inputs):
     changes = compare(old, signature_of(inputs.orders))
     assert [(change.path, change.verdict) for change in changes] == [
         ("sinks[0].mode", WRONG),
-        ("sinks[0].keys", WRONG),
         ("sinks[0].partition_by", NEW_ROWS),
     ]
 

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JError
 
-from headrace.signatures import incremental_plan, stateful_operators
+from headrace.signatures import compute, incremental_plan, stateful_operators
 from headrace.signatures.compare import compare
 from headrace.signatures.signature import Operator
 from query_changes import count_rows
@@ -207,6 +208,16 @@ def test_sinks_are_stored_as_json_values(spark, tmp_path):
     orders = empty_inputs(spark, tmp_path).orders
     signature = signature_of(orders, sinks=[{"name": "t", "kind": "table", "keys": ("a",)}])
     assert signature.sinks == ({"kind": "table", "name": "t", "keys": ["a"]},)
+
+
+def test_patch_version_of_python_is_not_part_of_a_signature(spark, tmp_path, monkeypatch):
+    frame = aggregate("sum(amount)")(empty_inputs(spark, tmp_path))
+    before = signature_of(frame)
+    major, minor, patch, *_ = sys.version_info
+    monkeypatch.setattr(compute, "sys", SimpleNamespace(version_info=(major, minor, patch + 1, "final", 0)))
+    assert signature_of(frame) == before
+    monkeypatch.setattr(compute, "sys", SimpleNamespace(version_info=(major, minor + 1, 0, "final", 0)))
+    assert signature_of(frame) != before
 
 
 def test_other_internals_of_spark_only_cost_the_state_columns(spark, tmp_path, monkeypatch):

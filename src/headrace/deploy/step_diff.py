@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.deploy.plan import StepChange, StepPlan
 from headrace.release.releases import Manifest
-from headrace.signatures.changes import fix_of_refusal
+from headrace.signatures.changes import can_be_accepted, fix_of_refusal
 from headrace.signatures.compare import compare
 from headrace.signatures.signature import Signature
 
@@ -64,11 +64,13 @@ def _compare_step(
     if (old.spark, old.python) != (new.spark, new.python) and old.digest != new.digest:
         versions = " and ".join(f"Spark {each.spark}, Python {each.python}" for each in (old, new))
         reason = f"the signatures were made with {versions}, so only structure was compared"
-    refused = [change.verdict for change in changes if change.is_refused]
+    refused = [change for change in changes if change.is_refused]
     fix = ""
     if refused and old.digest not in accepted:
         pipeline, step = name
-        fix = fix_of_refusal(max(refused), old.digest, f"headrace reset {pipeline} --step {step} --env {environment}")
+        most_severe = max(refused, key=lambda change: change.verdict)
+        digest = old.digest if can_be_accepted(refused) else ""
+        fix = fix_of_refusal(most_severe, digest, f"headrace reset {pipeline} --step {step} --env {environment}")
     prefix = "accepted: " if old.digest in accepted else ""
     return StepPlan(
         *name,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.checkpoints.step_record import StepRecord
 from headrace.config.locations import KeyLocations
-from headrace.config.models import Environment, FileSource, KafkaSource, Step
+from headrace.config.models import Environment, FileSource, KafkaSource, Step, local_path
 from headrace.config.spark_options import is_true
+from headrace.config.value_types import milliseconds
 from headrace.errors import Problem
-from headrace.signatures.changes import Change, StateCheck, Verdict, change, fix_of_refusal
+from headrace.signatures.changes import Change, StateCheck, Verdict, can_be_accepted, change, fix_of_refusal
 from headrace.signatures.compare import compare
 from headrace.signatures.signature import Signature
 from headrace.signatures.state_check import check_state
+from headrace.signatures.time_windows import duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
 NOT_COMPARED = "its query was not compared with the one that wrote its checkpoint"
 # The key of a step to which a problem points, for the parts of a signature that have a key of their own.
 KEYS = {"static_inputs": "reads", "watermarks": "reads", "sources": "reads", "sinks": "writes", "output_mode": "output"}
+CHANGE_PATH = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\.(\w+))?")  # of a change: a part, the number of an entry, a key
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,8 @@ class StepChanges:
 
     changes: tuple[Change, ...] = ()
     note: str = ""  # why the changes are not known, or only in part
-    is_accepted: bool = False  # the step's `accept` names the old query
+    digest: str = ""  # of the old signature; empty if there is none
+    is_accepted: bool = False  # the step's `accept` has this digest
 
     @property
     def refused(self) -> tuple[Change, ...]:
@@ -68,26 +75,23 @@ def find_changes(
         return StepChanges((*moved, *_refusal(state)), NOT_COMPARED)
     is_accepted = old.digest in step.accept
     if old == new:
-        return StepChanges(moved, is_accepted=is_accepted)
+        return StepChanges(moved, digest=old.digest, is_accepted=is_accepted)
     state = check_state(stream, step.output, checkpoint)
     changes = (*moved, *compare(old, new, state_check=state))
     note = "" if state.is_accepted or state.is_refused else f"Spark has not compared its state: {state.reason}"
     has_state = bool(old.stateful or new.stateful)
-    return StepChanges(changes, note if has_state else "", is_accepted=is_accepted)
+    return StepChanges(changes, note if has_state else "", old.digest, is_accepted)
 
 
-def change_problems(
-    pipeline: str, step: Step, found: StepChanges, record: StepRecord, keys: KeyLocations
-) -> list[Problem]:
+def change_problems(pipeline: str, step: Step, found: StepChanges, keys: KeyLocations) -> list[Problem]:
     """Return the problems of a step that must not start because of its changes."""
-    old = _old_signature(record)
+    digest = found.digest if can_be_accepted(found.refused) else ""
     start_over = f"headrace reset {pipeline} --step {step.name}"
     problems = []
     for each in found.refused:
         where = keys.where("steps", step.name, *_key_path(step, each))
         message = f"step {step.name!r} has changed since its checkpoint was written: {each.sentence}"
-        fix = fix_of_refusal(each.verdict, old.digest if old else "", start_over)
-        problems.append(Problem(where, message, fix))
+        problems.append(Problem(where, message, fix_of_refusal(each, digest, start_over)))
     return problems
 
 
@@ -101,7 +105,8 @@ def described_sources(step: Step, environment: Environment) -> dict[str, dict[st
         described[name] = {"kind": source.kind}
         # With `fileNameOnly`, Spark recognises a file by its name, so the files of a moved directory are not new.
         if isinstance(source, FileSource) and not is_true({**source.options, **read.options}, "fileNameOnly"):
-            described[name]["path"] = source.path
+            path = local_path(source.path)
+            described[name]["path"] = os.path.normpath(path) if path else source.path.rstrip("/")
         elif isinstance(source, KafkaSource):
             described[name]["topics"] = source.pattern or ", ".join(sorted(source.topics))
     return described
@@ -142,7 +147,34 @@ def _refusal(state: StateCheck) -> Iterator[Change]:
         yield Change("checkpoint", "", "", Verdict.NEEDS_NEW_GENERATION, sentence)
 
 
-def _key_path(step: Step, each: Change) -> tuple[str, ...]:
-    """Return the key of the step under which a change was made, as far as the change's path shows it."""
-    part = each.path.partition("[")[0].partition(".")[0]
-    return (KEYS.get(part, "with" if step.with_ else "transform" if step.transform else "reads"),)
+def _key_path(step: Step, each: Change) -> tuple[str | int, ...]:
+    """Return the key of the step under which a change was made, as far as the change shows it."""
+    match = CHANGE_PATH.match(each.path)
+    part, number, key = match.groups() if match else (each.path, None, None)
+    if part == "sinks" and number and key:
+        return "writes", int(number), key
+    if part == "sources" and key and not number:
+        return "reads", key  # the name of an input
+    if part in KEYS or (key == "code" and step.transform):
+        return (KEYS.get(part, "transform"),)
+    return ("with", *_changed_setting(step, each)) if step.with_ else ("transform" if step.transform else "reads",)
+
+
+def _changed_setting(step: Step, each: Change) -> tuple[str, ...]:
+    """Return the setting of the transform that a change shows: the only one whose value is new in its texts.
+
+    If there is none, return the setting with the name of the changed part, such as `keys`; an empty tuple if there is
+    no such setting either.
+    """
+    values = {name: re.compile(rf"(?<!\w){re.escape(_as_text(value))}(?!\w)") for name, value in step.with_.items()}
+    found = [name for name, value in values.items() if value.search(each.new) and not value.search(each.old)]
+    part = each.path.rpartition(".")[2]
+    return (found[0],) if len(found) == 1 else (part,) if part in step.with_ else ()
+
+
+def _as_text(value: Any) -> str:
+    """Return the value of a setting as a change shows it: a list without brackets, a duration in its largest unit."""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    with suppress(ValueError):
+        text = duration(1000 * milliseconds(text))
+    return text

@@ -99,7 +99,7 @@ class StartGuard:
             found = find_changes(step, environment, record, ready.signature, ready.stream, checkpoint.spark_directory)
             self._changes[step.name] = found
             self.restored_settings[step.name] = content.settings
-            problems += change_problems(self._pipeline, step, found, record, self._bundle.locations_of(self._pipeline))
+            problems += change_problems(self._pipeline, step, found, self._bundle.locations_of(self._pipeline))
         return problems
 
     def notes(self, name: str) -> list[str]:

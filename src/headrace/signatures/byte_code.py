@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from headrace.signatures.control_flow import JUMPS, ControlFlow
+
 # Instructions that set up closures. They are left out: their order is that of the variables' names (3.11).
 CLOSURE_INSTRUCTIONS = {"MAKE_CELL", "COPY_FREE_VARS", "LOAD_CLOSURE"}
 VARIABLE_INSTRUCTIONS = {*dis.haslocal, *dis.hasfree}
@@ -40,10 +42,15 @@ class CodeNames:
         """Return the instructions as text. Docstrings are no part of them."""
         code = self._code
         flags = code.co_flags & BEHAVIOUR_FLAGS
-        parts = [f"{code.co_argcount},{code.co_kwonlyargcount},{flags}", code.co_exceptiontable.hex()]
-        for instruction in dis.get_instructions(code):
-            if instruction.opname not in CLOSURE_INSTRUCTIONS:
-                parts.append(f"{instruction.opname} {self._argument(instruction)}")
+        parts = [f"{code.co_argcount},{code.co_kwonlyargcount},{flags}"]
+        flow = ControlFlow(code)
+        for instruction in flow.instructions:
+            text = (
+                ""
+                if instruction.opname in CLOSURE_INSTRUCTIONS
+                else f"{instruction.opname} {self._argument(instruction)}"
+            )
+            parts.append(f"{text} {flow.successors(instruction)}")
         return "code(" + ";".join(parts) + ")"
 
     def _argument(self, instruction: dis.Instruction) -> str:
@@ -55,6 +62,8 @@ class CodeNames:
             return CodeNames(value, self._constant, self).render()
         if instruction.opcode in dis.hasconst:
             return self._constant(value)
+        if instruction.opcode in JUMPS:
+            return ""
         return str(value)
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import total_ordering
 from typing import Literal
+
+# The changes that need a new generation, but that Spark does not always refuse: a directory or a table may have been
+# renamed.
+RENAMED_SOURCE = re.compile(r"sources(\.\w+\.path|\[\d+\]\.name)")
 
 
 @total_ordering
@@ -45,16 +51,27 @@ def change(path: str, what: str, old: str, new: str, verdict: Verdict, effect: s
     return Change(path, old, new, verdict, f"{what} {old} → {new}: {effect}")
 
 
-def fix_of_refusal(verdict: Verdict, digest: str, start_over: str) -> str:
+def can_be_accepted(changes: Iterable[Change]) -> bool:
+    """Return whether Spark may start a step with these changes, if the user accepts them."""
+    unfit = [each for each in changes if each.verdict is Verdict.NEEDS_NEW_GENERATION]
+    return all(RENAMED_SOURCE.fullmatch(each.path) for each in unfit)
+
+
+def fix_of_refusal(refused: Change, digest: str, start_over: str) -> str:
     """Return what a user can do about a refused change.
 
-    `digest` is that of the old signature; empty if there is none. `start_over` is the command that resets the step.
+    `digest` is that of the old signature; empty if there is none, or if the changes cannot be accepted. `start_over` is
+    the command that resets the step.
     """
-    if verdict is Verdict.UNKNOWN:
-        accept = f"if the new code suits the old state, accept: [{digest}] in the step; " if digest else ""
-        return f"{accept}otherwise undo the change, or start over: {start_over}"
-    accept = f"; to start all the same, accept: [{digest}] in the step" if digest else ""
-    return f"undo the change, or start over: {start_over}{accept}"
+    if refused.path.endswith(".partition_by"):
+        fix = f"undo the change, or start over ({start_over}) and drop the table before the next run"
+        return f"{fix}: a truncated table keeps its partition columns"
+    fix = f"undo the change, or start over: {start_over}"
+    if not digest:
+        return fix
+    if refused.verdict is Verdict.UNKNOWN:
+        return f"if the new code suits the old state, accept: [{digest}] in the step; otherwise {fix}"
+    return f"{fix}; to start all the same, accept: [{digest}] in the step"
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 A fingerprint covers byte code, constants, defaults, closures, and every global, helper function and class that the
 code names. Comments, docstrings, type hints, line numbers and the names of local variables have no effect. Code of
-libraries counts by name only. Byte code differs between minor versions of Python, so only fingerprints of the same
-version can be compared.
+libraries counts by name only. Paths inside the user's package, such as `__file__`, count relative to it. Byte code
+differs between minor versions of Python, so only fingerprints of the same version can be compared.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import functools
 import hashlib
 import importlib
 import inspect
+import os
+import sys
 import types
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path, PurePath
 from typing import Any
 
 from headrace.signatures.byte_code import CodeNames, modules_imported, names_used
@@ -30,7 +33,7 @@ IGNORED_ATTRIBUTES = {
 }
 IGNORED_PREFIX = "__pydantic_"  # made from the class; they contain addresses (2.14)
 # Library objects whose repr is their whole value. Of others, only the type counts.
-VALUE_MODULES = {"datetime", "decimal", "fractions", "pathlib", "uuid", "zoneinfo", "pyspark.sql.types"}
+VALUE_MODULES = {"datetime", "decimal", "fractions", "uuid", "zoneinfo", "pyspark.sql.types"}
 
 
 def code_fingerprint(code: Any, *, module: str = "") -> str:
@@ -56,13 +59,14 @@ class _Fingerprint:
 
     def __init__(self, package: str) -> None:
         self._package = package
+        self._directory = _directory_of(package)
         self._open: dict[int, int] = {}  # the objects that are being rendered, with their depth
         self._done: dict[int, tuple[Any, str]] = {}  # rendered objects; keeping them alive keeps their ids unique
 
     def text(self, value: Any) -> str:
         """Return the text of an object, or the hash of its text if the text is long."""
         if isinstance(value, SCALARS) and type(value) in SCALARS:
-            return repr(value)
+            return repr(self._relative(value) if isinstance(value, str) else value)
         if id(value) in self._done:
             return self._done[id(value)][1]
         if id(value) in self._open:
@@ -116,6 +120,8 @@ class _Fingerprint:
             return f"pattern({value.pattern!r},{value.flags})"
         if self._is_library(kind.__module__):
             name = f"{kind.__module__}.{kind.__qualname__}"
+            if isinstance(value, PurePath):
+                return f"{name}({self.text(str(value))})"
             is_value = kind.__module__ in VALUE_MODULES or kind.__module__.split(".")[0] in VALUE_MODULES
             return f"{name}{value!r}" if is_value else name
         items: list[str] = []
@@ -176,8 +182,20 @@ class _Fingerprint:
                     modules[name] = importlib.import_module(name)
         return modules
 
+    def _relative(self, text: str) -> str:
+        """Return a path inside the package without the package's directory, and any other text unchanged."""
+        is_inside = self._directory and f"{text}{os.sep}".startswith(f"{self._directory}{os.sep}")
+        return f"<{self._package}>{text.removeprefix(self._directory)}" if is_inside else text
+
     def _is_library(self, module: str | None) -> bool:
         return is_library(module or "", self._package)
+
+
+def _directory_of(package: str) -> str:
+    """Return the directory of a package, or of a module that is in none; empty if it is not imported from a file."""
+    module = sys.modules.get(package)
+    file = getattr(module, "__file__", None)
+    return next(iter(getattr(module, "__path__", [])), str(Path(file).parent) if file else "")
 
 
 def _slots(kind: type) -> list[str]:

@@ -35,10 +35,11 @@ def _compare_sink(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
             return ", ".join(map(str, value))
         return "" if value is None or value is False else str(value)
 
+    follows_from_mode = {"keys", "sequence"} if text(old, "mode") != text(new, "mode") else set()
     others = sorted((old.keys() | new.keys()) - set(FIRST_KEYS))
     for key in (*FIRST_KEYS, *others):
         before, after = text(old, key), text(new, key)
-        if before == after:
+        if before == after or key in follows_from_mode:
             continue
         where = f"{path}.{key}"
         if key == "name":
