@@ -16,7 +16,7 @@ from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigg
 from headrace.errors import ConfigurationError, GuardError, UnfinishedBatchError
 from headrace.graph import order
 from headrace.io.sinks.quarantine import quarantine_table
-from headrace.io.sinks.table_sink import create_tables
+from headrace.io.sinks.table_sink import add_columns, create_tables
 from headrace.runtime import follow_loop
 from headrace.runtime.announced_run import AnnouncedRun, announce_run
 from headrace.runtime.backlog import is_large
@@ -24,6 +24,7 @@ from headrace.runtime.events import Event
 from headrace.runtime.prepare import PreparedStep, prepare_all
 from headrace.runtime.start_guard import StartGuard
 from headrace.runtime.step_query import OnCounts, ignore_counts
+from headrace.runtime.step_restarts import StepRestarts
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
 from headrace.runtime.triggers import is_bounded
 
@@ -63,12 +64,14 @@ def run(
         guard = StartGuard(spark, bundle, pipeline, steps, release=recorder.release)
         located = [(bundle.locations_of(pipeline), step) for step in steps]
         prepared = _check(spark, environment, located, guard, on_counts=recorder.on_counts)
+        restarts = StepRestarts(spark, environment, pipeline, located, guard, recorder)
         for ready in prepared:
-            for warning in [*ready.warnings, *guard.notes(ready.step.name)]:
-                recorder.record("warning", ready.step.name, warning)
+            restarts.record_warnings(ready)
         directories = {name: checkpoint.spark_directory for name, checkpoint in guard.checkpoints.items()}
         files, restored = bundle.run_files_directory, guard.restored_settings
-        supervisor = QuerySupervisor(spark, environment, files, pipeline, directories, restored, recorder, stop)
+        supervisor = QuerySupervisor(
+            spark, environment, files, pipeline, directories, restored, recorder, stop, restarts
+        )
         _run_steps(supervisor, guard, prepared, order.tables_read(bundle), follow=follow, once=once)
 
 
@@ -199,6 +202,7 @@ def _start_in_order(
                 break
             waiting.remove(step)
             create(step, only_needed=ends_by_itself)
+            add_columns(supervisor.spark, step.step, supervisor.environment, step.schema)
             guard.record_start(step.step.name)
             supervisor.start(step, triggers[step.step.name])
             if ends_by_itself:
