@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 # The text of a py4j error: a line with the failed call, then the Java exception's class and message (group 1). The
 # pattern includes the call, because the query plans in other Spark errors also have lines that begin with a colon.
@@ -66,7 +67,7 @@ class HeadraceError(Exception):
         super().__init__(message)
 
     @classmethod
-    def of(cls, problems: Iterable[Problem]) -> HeadraceError:
+    def of(cls, problems: Iterable[Problem]) -> Self:
         """Return one error with all of the problems (at least one), in the given order."""
         first, *others = problems
         error = cls(first.message, where=first.where, fix=first.fix)

@@ -193,7 +193,7 @@ def test_steps_are_prepared_before_the_tables_that_they_read_exist(flow):
     )
     before = flow.files()
     prepared = {
-        each.step.name: (each.schema.names, each.has_verdicts, each.uses_spark_sink, set(each.pending_tables))
+        each.step.name: (each.schema.names, each.has_verdicts, each.uses_spark_sink, set(each.created_tables))
         for each in flow.rehearse()
     }
     assert flow.files() - before == {"conf/local.yml", "conf/pipelines/flow.yml"}

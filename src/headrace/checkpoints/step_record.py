@@ -22,7 +22,8 @@ class StepRecord:
     release: str = ""
     started_at: str = ""
     tables: dict[str, str] = field(default_factory=dict)  # by name, the ids of the tables that the step writes
-    inputs: dict[str, dict[str, str]] = field(default_factory=dict)  # by input, the kind and location of its source
+    # By input: the kind and location of its source, or the schema of the table that it streams.
+    inputs: dict[str, dict[str, str]] = field(default_factory=dict)
     signature: dict[str, Any] = field(default_factory=dict)  # what its query computes; empty if unknown
     # The changes with which the step has started: the time, the release and the sentence of each.
     changes: list[dict[str, str]] = field(default_factory=list)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+from headrace import interrupts
 from headrace.checkpoints.stop_request import Stop, watch_requests
 from headrace.config.models import Bundle
 from headrace.errors import HeadraceError, one_line
@@ -45,3 +48,23 @@ def announce_run(
             recorder.record("run failed", message=message)
             raise
         recorder.record("run stopped" if announced.stop.is_set() else "run ended")
+
+
+@contextmanager
+def stop_on_signals(stop: Stop) -> Iterator[None]:
+    """In this block, stop the run between two batches on the first signal, and immediately on the second."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, frame: Any) -> None:
+        if stop.signal is not None:
+            interrupts.interrupt(number)
+        stop.signal = number
+        stop.set()
+
+    handlers = interrupts.handle(on_signal)
+    try:
+        yield
+    finally:
+        interrupts.restore(handlers)

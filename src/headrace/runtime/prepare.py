@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from headrace.config.models import Environment, Step
 from headrace.errors import ConfigurationError, HeadraceError, Problem, add_location
 from headrace.expectations import row_checks, verdict
 from headrace.io.delta import delta_merge
-from headrace.io.sinks import kafka_sink, table_sink
+from headrace.io.sinks import kafka_sink, table_sink, target_table
 from headrace.io.sinks.open_sink import uses_spark_sink
 from headrace.io.sinks.quarantine import quarantine_schema
 from headrace.io.sources.open_input import table_exists
@@ -48,19 +48,13 @@ class PreparedStep:
     has_verdicts: bool  # the rows are checked, so some may be quarantined
     uses_spark_sink: bool
     has_timers: bool = False  # with processing-time timers, Spark starts batches without new rows, so no trigger ends
-    # The tables that the step reads and that this run will create; the query is opened again when they exist.
-    pending_tables: frozenset[str] = frozenset()
+    created_tables: frozenset[str] = frozenset()  # tables that the step reads and that this run will create
     warnings: tuple[str, ...] = ()
-    writer: DataStreamWriter | None = None  # None if tables were pending when the step was prepared
+    # None if the step reads a table that this run will create or add columns to. The query is opened again afterwards.
+    writer: DataStreamWriter | None = None
     stream: DataFrame | None = None  # the rows given to the writer
+    inputs: Mapping[str, DataFrame] = field(default_factory=dict)
     signature: Signature | None = None  # None if it could not be computed
-
-    def table_schemas(self) -> dict[str, StructType]:
-        """Return the schemas of the tables that the step creates, including its quarantine table, by name."""
-        schemas = dict.fromkeys(self.step.tables_written, self.schema)
-        if self.has_verdicts:
-            schemas |= {name + QUARANTINE_SUFFIX: quarantine_schema() for name in self.step.tables_written[:1]}
-        return schemas
 
 
 def prepare(
@@ -75,7 +69,7 @@ def prepare(
     """Open a step's query, validate it and return the prepared step. See `open_query` for the arguments."""
     query = open_query(spark, step, environment, on_counts=on_counts, pending=pending, locations=locations)
     rows = _validate(query, step, environment, locations)
-    pending_tables = frozenset(str(read.table) for read in step.reads.values() if read.table in pending)
+    pending_names = {str(read.table) for read in step.reads.values() if read.table in pending}
     signature = step_signature(spark, step, query.inputs, partial(written_rows, step))
     return PreparedStep(
         step,
@@ -83,10 +77,11 @@ def prepare(
         query.has_verdicts,
         uses_spark_sink(step, environment, has_verdicts=query.has_verdicts),
         has_timers(query.stream),
-        pending_tables,
-        tuple(unbounded_state(query.stream, step)),
-        None if pending_tables else query.writer,
+        frozenset(name for name in pending_names if not table_exists(spark, name, environment)),
+        (*unbounded_state(query.stream, step), *target_table.added_column_notes(rows, step, environment)),
+        None if pending_names else query.writer,
         query.stream,
+        query.inputs,
         signature,
     )
 
@@ -126,16 +121,30 @@ def prepare_all(
             unreadable |= {name for name in tables if not table_exists(spark, name, environment)}
             continue
         prepared.append(ready)
-        tables_written = ready.table_schemas().items()
-        pending |= {name: schema for name, schema in tables_written if not table_exists(spark, name, environment)}
+        pending |= pending_tables(spark, ready, environment)
     if problems:
         raise ConfigurationError.of(problems)
     return prepared
 
 
+def pending_tables(spark: SparkSession, ready: PreparedStep, environment: Environment) -> dict[str, StructType]:
+    """Return the tables that a step will create or add columns to, each with the schema that it will have."""
+    step = ready.step
+    schemas = {
+        str(sink.table): target_table.future_schema(spark, ready.schema, sink, environment)
+        for sink in step.writes
+        if sink.table
+    }
+    for name in step.tables_written[:1] if ready.has_verdicts else ():
+        quarantine = name + QUARANTINE_SUFFIX
+        schemas[quarantine] = None if table_exists(spark, quarantine, environment) else quarantine_schema()
+    return {name: schema for name, schema in schemas.items() if schema is not None}
+
+
 def _validate(query: StepQuery, step: Step, environment: Environment, locations: KeyLocations) -> DataFrame:
     """Return the rows that the step writes. Raise ConfigurationError for problems that would otherwise fail a batch."""
     location = partial(locations.where, "steps", step.name)
+    spark_sink = uses_spark_sink(step, environment, has_verdicts=query.has_verdicts)
     rows = query.stream.drop(verdict.VERDICT, verdict.BAD_ROW_KEY)
     with add_location(location("transform")):
         if step.transforms_batches:
@@ -155,5 +164,5 @@ def _validate(query: StepQuery, step: Step, environment: Environment, locations:
             require_columns(rows, f"sink {number + 1}", sink.cluster_by)
             if sink.topic:
                 kafka_sink.require_record_columns(rows, environment.topics[sink.topic].topic)
-            table_sink.require_target_columns(rows, step, sink, environment)
+            target_table.require_compatible_table(rows, sink, environment, spark_sink=spark_sink)
     return rows

@@ -31,7 +31,7 @@ from headrace.config.models import (
 )
 from headrace.errors import ConfigurationError, HeadraceError, one_line
 from headrace.graph import order
-from headrace.runtime.prepare import prepare
+from headrace.runtime.prepare import pending_tables, prepare
 from headrace.runtime.session_settings import session_settings
 from headrace.runtime.step_query import ignore_counts, open_query, written_rows
 from headrace.runtime.step_signature import require_signature
@@ -110,7 +110,7 @@ def _compute_entry(
 ) -> dict[str, Any]:
     """Return the entry of a step, and add the tables that it writes to `pending`. Raise any error."""
     ready = prepare(spark, step, environment, on_counts=ignore_counts(step.name), pending=pending)
-    pending |= ready.table_schemas()
+    pending |= pending_tables(spark, ready, environment)
     signature = ready.signature
     if signature is None:  # raise the error that `prepare` has ignored
         query = open_query(spark, step, environment, on_counts=ignore_counts(step.name), pending=pending)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
 
 from headrace import interrupts
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
-from headrace.checkpoints.stop_request import Stop
 from headrace.config.locations import KeyLocations
 from headrace.config.models import Bundle, Environment, LocalEngine, Step, Trigger
 from headrace.errors import ConfigurationError, GuardError, UnfinishedBatchError
 from headrace.graph import order
 from headrace.io.sinks.quarantine import quarantine_table
-from headrace.io.sinks.table_sink import create_tables
+from headrace.io.sinks.table_sink import add_columns, create_tables
 from headrace.runtime import follow_loop
-from headrace.runtime.announced_run import AnnouncedRun, announce_run
+from headrace.runtime.announced_run import AnnouncedRun, announce_run, stop_on_signals
 from headrace.runtime.backlog import is_large
 from headrace.runtime.events import Event
 from headrace.runtime.input_starts import start_settings, with_starts
@@ -26,6 +24,7 @@ from headrace.runtime.prepare import PreparedStep, prepare_all
 from headrace.runtime.session_settings import session_settings
 from headrace.runtime.start_guard import StartGuard, open_checkpoint
 from headrace.runtime.step_query import OnCounts, ignore_counts
+from headrace.runtime.step_restarts import StepRestarts
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
 from headrace.runtime.triggers import is_bounded
 from headrace.spark.known_settings import misspelt_settings
@@ -57,7 +56,7 @@ def run(
         announced = announced or stack.enter_context(announce_run(bundle, pipeline, watch=watch))
         environment, recorder, stop = bundle.environment, announced.recorder, announced.stop
         stack.callback(_without_errors, recorder.listen(spark))
-        stack.enter_context(_stop_on_signals(stop))
+        stack.enter_context(stop_on_signals(stop))
         for step in steps:
             lock = Lock(spark, step_directory(environment, pipeline, step.name), step.name)
             stack.callback(_without_errors, lock.release)
@@ -69,14 +68,16 @@ def run(
         guard = StartGuard(spark, bundle, pipeline, steps, release=recorder.release)
         located = [(bundle.locations_of(pipeline), step) for step in steps]
         prepared = _check(spark, environment, located, guard, on_counts=recorder.on_counts)
+        restarts = StepRestarts(spark, environment, pipeline, located, guard, recorder)
         for warning in misspelt_settings(spark, environment.settings):
             recorder.record("warning", "", warning)
         for ready in prepared:
-            for warning in [*ready.warnings, *guard.notes(ready.step.name)]:
-                recorder.record("warning", ready.step.name, warning)
+            restarts.record_warnings(ready)
         directories = {name: checkpoint.spark_directory for name, checkpoint in guard.checkpoints.items()}
         files, restored = bundle.run_files_directory, guard.restored_settings
-        supervisor = QuerySupervisor(spark, environment, files, pipeline, directories, restored, recorder, stop)
+        supervisor = QuerySupervisor(
+            spark, environment, files, pipeline, directories, restored, recorder, stop, restarts
+        )
         _run_steps(supervisor, guard, prepared, order.tables_read(bundle), follow=follow, once=once)
 
 
@@ -210,6 +211,7 @@ def _start_in_order(
                 break
             waiting.remove(step)
             create(step, only_needed=ends_by_itself)
+            add_columns(supervisor.spark, step.step, supervisor.environment, step.schema)
             guard.record_start(step.step.name)
             supervisor.start(step, triggers[step.step.name])
             if ends_by_itself:
@@ -228,23 +230,3 @@ def _without_errors(clean_up: Callable[[], None]) -> None:
     """Call `clean_up`. Ignore its errors, such as those after the JVM has died: they would hide how the run ended."""
     with suppress(Exception):
         clean_up()
-
-
-@contextmanager
-def _stop_on_signals(stop: Stop) -> Iterator[None]:
-    """In this block, stop the run between two batches on the first signal, and immediately on the second."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def on_signal(number: int, frame: Any) -> None:
-        if stop.signal is not None:
-            interrupts.interrupt(number)
-        stop.signal = number
-        stop.set()
-
-    handlers = interrupts.handle(on_signal)
-    try:
-        yield
-    finally:
-        interrupts.restore(handlers)

@@ -24,6 +24,13 @@ from headrace.io.delta.table_identity import set_writers, table_identity, table_
 from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
 from headrace.runtime.session_settings import frozen_settings
 from headrace.runtime.stored_release import with_current_versions
+from headrace.runtime.table_changes import (
+    described_schemas,
+    recorded_schemas,
+    refusals,
+    streamed_schemas,
+    table_changes,
+)
 from headrace.signatures.signature import Signature
 from headrace.spark.known_settings import misspelt_settings
 
@@ -63,6 +70,7 @@ class StartGuard:
         self._steps = {step.name: step for step in steps}
         self.checkpoints = {name: open_checkpoint(bundle, pipeline, name, spark) for name in self._steps}
         self._signatures: dict[str, Signature | None] = {}
+        self._schemas: dict[str, dict[str, dict[str, str]]] = {}  # of the tables that each step streams, by input
         self._mismatched: set[str] = set()  # steps whose checkpoint and tables do not belong together
         self._changes: dict[str, StepChanges] = {}
         self.restored_settings: dict[str, Mapping[str, str]] = {}  # what Spark restores from each step's checkpoint
@@ -76,7 +84,7 @@ class StartGuard:
             except HeadraceError as error:
                 found = list(error.problems)
             self._mismatched |= {name} if found else set()
-            problems += [*found, *self._check_upstream(name)]
+            problems += [*found, *self._check_upstream(name), *self._check_inputs(name)]
         return problems
 
     def check_changes(self, prepared: Iterable[PreparedStep]) -> list[Problem]:
@@ -87,6 +95,7 @@ class StartGuard:
             if self._steps.get(step.name) is not step or step.name in self._mismatched:
                 continue  # a step of another pipeline, or one that has a problem already, from `check_pairs`
             self._signatures[step.name] = ready.signature
+            self._schemas[step.name] = described_schemas(streamed_schemas(step, ready.inputs))
             checkpoint = self.checkpoints[step.name]
             number = checkpoint.writer.generation
             content = read_checkpoint(checkpoint.files, f"{number}/spark")
@@ -123,7 +132,7 @@ class StartGuard:
             writer.step,
             self._release,
             started_at,
-            inputs=described_sources(self._steps[name], self._bundle.environment),
+            inputs=described_sources(self._steps[name], self._bundle.environment) | self._schemas.get(name, {}),
             # If the new signature could not be computed, the old one stays.
             signature=signature.to_json() if signature else old.signature if old else {},
             changes=[*(old.changes if old else []), *changes][-MAX_CHANGES:],
@@ -180,6 +189,16 @@ class StartGuard:
                         "starts after its reset",
                         f"run that step first, or with this one: headrace run {pipeline.name}",
                     )
+
+    def _check_inputs(self, name: str) -> Iterator[Problem]:
+        """Yield a problem for each change of a table with which Delta does not continue the step that streams it."""
+        checkpoint, step = self.checkpoints[name], self._steps[name]
+        record = read_record(checkpoint.files, checkpoint.writer.generation)
+        if record is None or read_checkpoint(checkpoint.files, f"{checkpoint.writer.generation}/spark").is_new:
+            return
+        schemas = recorded_schemas(step, record.inputs)
+        changes = table_changes(self._spark, step, schemas, self._bundle.environment)
+        yield from refusals(name, self._pipeline, changes, self._bundle.where(self._pipeline, "steps", name, "reads"))
 
     def _check_step(self, name: str) -> list[Problem]:
         bundle, checkpoint = self._bundle, self.checkpoints[name]

@@ -58,7 +58,8 @@ def open_query(
 ) -> StepQuery:
     """Return the step's query: open its inputs, apply its transform, open its sink.
 
-    `pending` has the schema of each table that this run will create. Empty inputs replace these tables.
+    `pending` has the schema of each table that this run will create or add columns to. Empty inputs replace these
+    tables.
     `locations` adds file and line to problems.
     """
     location = partial(locations.where, "steps", step.name)

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.checkpoints.stop_request import Stop
-from headrace.config.models import Environment, LocalEngine, Setting, Trigger, local_path, milliseconds
-from headrace.errors import StepError, UnfinishedBatchError, one_line
+from headrace.config.models import Environment, LocalEngine, Setting, Step, Trigger, local_path, milliseconds
+from headrace.errors import HeadraceError, StepError, UnfinishedBatchError, one_line
 from headrace.interrupts import unmasked
 from headrace.io.sinks.open_sink import start
 from headrace.runtime import failures
@@ -21,6 +21,9 @@ from headrace.runtime.prepare import PreparedStep
 from headrace.runtime.recorder import Recorder
 from headrace.runtime.session_settings import session_settings
 from headrace.runtime.step_query import open_query, with_first_version
+from headrace.runtime.step_restarts import StepRestarts
+from headrace.runtime.streaming_query import has_ended, last_batch, may_be_active, stop_quietly
+from headrace.runtime.table_changes import is_schema_change
 from headrace.runtime.task_progress import TaskProgress
 from headrace.runtime.triggers import is_bounded, trigger_options
 from headrace.spark.jvm import log_file
@@ -41,6 +44,7 @@ class RunningStep(NamedTuple):
     step: PreparedStep
     trigger: Trigger
     query: StreamingQuery
+    defaults: Mapping[str, Setting]  # Spark settings, over which the step's own settings take precedence
 
 
 @dataclass
@@ -55,12 +59,11 @@ class QuerySupervisor:
     restored_settings: Mapping[str, Mapping[str, str]]  # what Spark restores from each step's checkpoint
     recorder: Recorder
     stop: Stop
+    restarts: StepRestarts
     failed: dict[str, StepError] = field(default_factory=dict)  # by step name, as are the other dictionaries
     running: dict[str, RunningStep] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)  # for each abandoned batch, the step and the batch
-    _writers: dict[str, DataStreamWriter] = field(
-        default_factory=dict
-    )  # of steps that were prepared with pending tables
+    _writers: dict[str, DataStreamWriter] = field(default_factory=dict)  # of steps that were prepared without one
 
     @unmasked()
     def start(self, step: PreparedStep, trigger: Trigger) -> None:
@@ -77,12 +80,20 @@ class QuerySupervisor:
         """
         if self.stop.is_set():
             return 0
-        running = self._start(step, "available_now", defaults)
-        while not _has_ended(running.query, timeout=POLL_INTERVAL_S):
-            if self._should_stop(running):
-                self._stop_between_batches(running)
-        del self.running[step.step.name]
-        return self._finish(running)
+        try:
+            step = self.restarts.with_current_schemas(step)
+        except HeadraceError as error:
+            self._fail(step.step, error)
+            return 0
+        self._start(step, "available_now", defaults)
+        rows = 0
+        while running := self.running.get(step.step.name):
+            while not has_ended(running.query, timeout=POLL_INTERVAL_S):
+                if self._should_stop(running):
+                    self._stop_between_batches(running)
+            del self.running[step.step.name]
+            rows += self._finish(running)  # may start the step again
+        return rows
 
     @unmasked()
     def poll(self, timeout: float = 0.0) -> None:
@@ -90,7 +101,7 @@ class QuerySupervisor:
         for name, running in list(self.running.items()):
             if self._should_stop(running):
                 self._stop_between_batches(running)
-            if _has_ended(running.query, timeout=timeout) if timeout else not running.query.isActive:
+            if has_ended(running.query, timeout=timeout) if timeout else not running.query.isActive:
                 del self.running[name]
                 self._finish(running)
 
@@ -108,9 +119,9 @@ class QuerySupervisor:
 
         Return a line for each unfinished batch, including those of earlier calls.
         """
-        active = {name: running.query for name, running in self.running.items() if _may_be_active(running.query)}
+        active = {name: running.query for name, running in self.running.items() if may_be_active(running.query)}
         self.running.clear()
-        threads = [threading.Thread(target=_stop_quietly, args=(query,), daemon=True) for query in active.values()]
+        threads = [threading.Thread(target=stop_quietly, args=(query,), daemon=True) for query in active.values()]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -151,16 +162,16 @@ class QuerySupervisor:
                     where=f"step {step.name!r}",
                     fix="correct its sink, its options or its settings",
                 ) from error
-        self.running[step.name] = RunningStep(prepared, trigger, query)
+        self.running[step.name] = RunningStep(prepared, trigger, query, defaults)
         return self.running[step.name]
 
     def _writer(self, prepared: PreparedStep) -> DataStreamWriter:
-        """Return the step's writer. If tables were pending when it was prepared, open its query now that they exist."""
+        """Return the step's writer. If it was prepared without one, open its query: its tables are ready now."""
         if prepared.writer is not None:
             return prepared.writer
         name = prepared.step.name
         if name not in self._writers:
-            step = with_first_version(prepared.step, prepared.pending_tables)
+            step = with_first_version(prepared.step, prepared.created_tables)
             with session_settings(self.spark, step.settings):
                 query = open_query(self.spark, step, self.environment, on_counts=self.recorder.on_counts(name))
             self._writers[name] = query.writer
@@ -169,9 +180,9 @@ class QuerySupervisor:
     def _stop_between_batches(self, running: RunningStep) -> None:
         """Stop the query between two batches. Raise UnfinishedBatchError if no task finishes within `stop_grace`."""
         name, query = running.step.step.name, running.query
-        batch, tasks = _last_batch(query), TaskProgress(self.spark, str(query.runId))
-        while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
-            _has_ended(query, timeout=0.05)
+        batch, tasks = last_batch(query), TaskProgress(self.spark, str(query.runId))
+        while query.isActive and query.status["isTriggerActive"] and last_batch(query) == batch:
+            has_ended(query, timeout=0.05)
             if tasks.seconds_without() > milliseconds(self.environment.stop_grace) / 1000:
                 raise UnfinishedBatchError(
                     f"step {name!r} was ended in {self._current_batch(name)}: "
@@ -200,45 +211,32 @@ class QuerySupervisor:
     def _finish(self, running: RunningStep, *, stopped: bool = False) -> int:
         """Return the number of rows that an ended query read.
 
-        If the query failed, record the failure, and raise it as StepError if the step's `on_failure` is "stop". An
+        If the query failed because a table that it streams has new columns, start the step again. If it failed for
+        another reason, record the failure, and raise it as StepError if the step's `on_failure` is "stop". An
         interruption is no failure if the query was stopped.
         """
-        prepared, _, query = running
-        name = prepared.step.name
+        prepared, query = running.step, running.query
         rows = self.recorder.wait_for_end(str(query.runId))
         error = query.exception()
-        stopped = stopped or self.stop.is_set() or prepared.has_timers
-        if error is None or (stopped and failures.is_interrupt(error)):
+        stopped = stopped or self.stop.is_set()
+        if error is None or ((stopped or prepared.has_timers) and failures.is_interrupt(error)):
             return rows
-        self.failed[name] = failures.step_error(prepared.step, error, log_file(self.directory))
-        self.recorder.record("step failed", name, self.failed[name].problems[0].message)
-        if prepared.step.on_failure == "stop":
-            raise self.failed[name]
+        again: PreparedStep | None = None
+        failure: HeadraceError = failures.step_error(prepared.step, error, log_file(self.directory))
+        if is_schema_change(error) and not stopped:
+            try:
+                again = self.restarts.after_schema_change(prepared)
+            except HeadraceError as refused:
+                failure = refused
+        if again is None:
+            self._fail(prepared.step, failure)
+        else:
+            self._start(again, running.trigger, running.defaults)
         return rows
 
-
-def _has_ended(query: StreamingQuery, *, timeout: float) -> bool:
-    """Return whether the query ends within the timeout, successfully or not."""
-    from pyspark.errors import StreamingQueryException
-
-    with suppress(StreamingQueryException):
-        return bool(query.awaitTermination(timeout))  # type: ignore[arg-type]
-    return True
-
-
-def _may_be_active(query: StreamingQuery) -> bool:
-    """Return whether the query is active; True if that cannot be found out."""
-    with suppress(Exception):  # a signal that interrupts a call also breaks the connection to the JVM
-        return bool(query.isActive)
-    return True
-
-
-def _stop_quietly(query: StreamingQuery) -> None:
-    with suppress(Exception):  # the process is about to end
-        query.stop()
-
-
-def _last_batch(query: StreamingQuery) -> Any:
-    """Return the number of the last batch whose progress Spark has reported; None if there is none."""
-    progress = query.lastProgress
-    return progress["batchId"] if progress else None
+    def _fail(self, step: Step, failure: HeadraceError) -> None:
+        """Record the failure of a step, and raise it as StepError if the step's `on_failure` is "stop"."""
+        self.failed[step.name] = StepError.of(failure.problems)
+        self.recorder.record("step failed", step.name, failure.problems[0].message)
+        if step.on_failure == "stop":
+            raise self.failed[step.name]

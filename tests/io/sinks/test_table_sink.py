@@ -131,7 +131,7 @@ def test_table_that_lacks_a_column_is_an_error(flow, evolves, mode):
             flow.run()
         (problem,) = error.value.problems
         assert problem.where == "conf/pipelines/flow.yml:6"
-        flow.spark.sql(problem.fix.partition(": ")[2])
+        flow.spark.sql(problem.fix.partition("yourself: ")[2])
     flow.run()
     assert {"id": "a", "n": 2, "email": "a@b"} in flow.read("landed")
 

@@ -22,3 +22,4 @@ class TableSink(SinkModel):
     sequence: str | None = None  # for upserts: the column whose greater value marks the newer row
     partition_by: TupleOf[str] = ()
     cluster_by: TupleOf[str] = ()
+    evolve: Literal["add"] | None = None  # "add": add columns that the rows have and the existing table lacks

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.models import Environment, Setting
+from headrace.spark.schema_differences import Difference
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -72,6 +73,15 @@ class Table:
         if cluster_by:
             columns = ", ".join(f"`{column}`" for column in cluster_by)
             spark.sql(f"ALTER TABLE {self.sql_name} CLUSTER BY ({columns})")
+
+    def add_columns(self, spark: SparkSession, columns: Sequence[Difference]) -> None:
+        """Add the columns, and the fields in columns, that only the new one of two compared schemas has."""
+        spark.sql(self.add_columns_statement(columns))
+
+    def add_columns_statement(self, columns: Sequence[Difference]) -> str:
+        """Return the SQL statement of `add_columns`."""
+        added = ", ".join(f"{each.sql_name} {each.new_type}" for each in columns)
+        return f"ALTER TABLE {self.sql_name} ADD COLUMNS ({added})"
 
     def save(self, writer: DataFrameWriter, partition_by: Sequence[str] = ()) -> None:
         """Write the writer's rows to the table, and create the table with these partitions if it does not exist."""

@@ -9,15 +9,14 @@ from headrace.errors import ConfigurationError
 from headrace.io.delta import delta_merge
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.transaction_id import TransactionId
+from headrace.io.sinks import target_table
 from headrace.io.sinks.quarantine import quarantine_schema, quarantine_table
-from headrace.spark.columns import quote_name
+from headrace.spark.spark_errors import configuration_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
-
-SCHEMA_EVOLUTION = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 def open_stream(frame: DataFrame, sink: Sink, environment: Environment) -> DataStreamWriter:
@@ -82,30 +81,17 @@ def create_tables(
         quarantine.create(spark, quarantine_schema())
 
 
-def require_target_columns(rows: DataFrame, step: Step, sink: Sink, environment: Environment) -> None:
-    """Raise ConfigurationError if the sink's table exists and lacks columns of the rows.
+def add_columns(spark: SparkSession, step: Step, environment: Environment, schema: StructType) -> None:
+    """Add the columns that the step's rows have, and that its existing tables with `evolve: add` lack.
 
-    Without schema evolution, a merge would silently drop these columns, and any other write would fail in the first
-    batch (Delta 4.4.0).
+    The step's query must not be running, because its writes would conflict with this change. `schema` is that of the
+    step's rows.
     """
-    if not sink.table:
-        return
-    spark = rows.sparkSession
-    options = {key.lower(): str(value).lower() for key, value in sink.options.items()}
-    evolves = str(spark.conf.get(SCHEMA_EVOLUTION, None)).lower() == "true"
-    if evolves or "true" in (options.get("mergeschema"), options.get("overwriteschema")):
-        return
-    table = table_of(environment, sink.table)
-    if not table.exists(spark):
-        return
-    existing = {name.lower() for name in table.read(spark).columns}
-    missing = [field for field in rows.schema.fields if field.name.lower() not in existing]
-    if missing:
-        columns = ", ".join(f"{quote_name(field.name)} {field.dataType.simpleString()}" for field in missing)
-        raise ConfigurationError(
-            f"table {table.name!r} has no column {missing[0].name!r}, which the step's rows have",
-            fix=f"add the missing columns: ALTER TABLE {table.sql_name} ADD COLUMNS ({columns})",
-        )
+    for sink in step.writes:
+        added = target_table.added_columns(spark, schema, sink, environment)
+        if added:
+            with configuration_errors(f"evolve: add of table {sink.table!r}"):
+                table_of(environment, str(sink.table)).add_columns(spark, added)
 
 
 def require_change_columns(frame: DataFrame, step: Step) -> None:

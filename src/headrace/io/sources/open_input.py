@@ -34,7 +34,8 @@ def open_input(
 ) -> DataFrame:
     """Return one input as a DataFrame, with verdicts if its rows are checked, and with the watermark if it has one.
 
-    `pending` has the schema of each table that this run will create. An empty input replaces such a table.
+    `pending` has the schema of each table that this run will create or add columns to. An empty input replaces such a
+    table.
     Raise DataError if the source or table cannot be opened, ConfigurationError if the input's configuration is invalid.
     """
     if pending and read.table in pending:
@@ -97,7 +98,7 @@ def _open_table(spark: SparkSession, read: Read, environment: Environment) -> Da
 
 
 def _empty_input(spark: SparkSession, schema: StructType, read: Read) -> DataFrame:
-    """Return an input without rows, with the schema of the table that this run will create.
+    """Return an input without rows, with the schema that the table will have.
 
     If the changes of the table are read, add the columns of a change data feed.
     """
@@ -105,11 +106,12 @@ def _empty_input(spark: SparkSession, schema: StructType, read: Read) -> DataFra
         return spark.createDataFrame([], schema)
     from pyspark.sql import functions as F
 
-    rows = spark.readStream.format("rate").load()
-    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
-    if read.changes:
-        columns += [F.lit(None).cast(data_type).alias(name) for name, data_type in CHANGE_COLUMN_TYPES.items()]
-    return _with_watermark(rows.select(*columns), read)
+    types = {field.name: field.dataType for field in schema.fields} | (CHANGE_COLUMN_TYPES if read.changes else {})
+    # The nulls are elements of arrays, at an index that is no literal. Spark would replace the columns by the nulls
+    # themselves, and the columns would be missing in the query's state (4.2.0).
+    index = F.col("value").cast("int")
+    columns = [F.get(F.array(F.lit(None).cast(data_type)), index).alias(name) for name, data_type in types.items()]
+    return _with_watermark(spark.readStream.format("rate").load().select(*columns), read)
 
 
 def _with_watermark(frame: DataFrame, read: Read) -> DataFrame:
