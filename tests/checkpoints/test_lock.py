@@ -35,6 +35,17 @@ def test_error_for_a_locked_step_names_the_owner(spark, tmp_path, golden):
     Lock(spark, str(tmp_path), "s").release()  # the lock ended with its process
 
 
+@pytest.mark.parametrize("replacement", [None, "process 1"])
+def test_lock_whose_file_was_removed_or_replaced_is_lost(spark, tmp_path, replacement):
+    lock = Lock(spark, str(tmp_path), "a")
+    assert not lock.is_lost
+    (tmp_path / "lock").rename(tmp_path / "moved")
+    if replacement:
+        (tmp_path / "lock").write_text(replacement)
+    assert lock.is_lost
+    lock.release()
+
+
 def test_second_run_in_one_process_is_an_error_and_keeps_the_lock(spark, tmp_path):
     lock = Lock(spark, str(tmp_path), "s")
     own = spark._jvm.java.lang.ProcessHandle.current().pid()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -52,6 +53,21 @@ def test_checkpoints_are_listed_shown_and_verified(ran, golden):
     (ran.directory / "checkpoints/flow/land/1/spark/commits/0").write_text("")
     assert "commits/0 is empty" in invoke(ran, "checkpoint", "list")
     golden("cli/checkpoint_verify", invoke(ran, "checkpoint", "verify", "flow", code=1))
+
+
+def test_steps_are_compared_with_their_checkpoints(ran, golden):
+    """One step is unchanged, one does not start, and one has not run yet."""
+    ran.steps("""
+        land: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: {table: landed}}
+        copy: {layer: silver, reads: {rows: {table: landed}}, writes: {table: copied, mode: replace}}
+        new: {layer: silver, reads: {rows: {table: landed}}, writes: {table: new}}
+        """)
+    golden("cli/checkpoint_diff", re.sub(r"\[\w+\]", "[DIGEST]", invoke(ran, "checkpoint", "diff", "flow")))
+    (copy,) = json.loads(invoke(ran, "checkpoint", "diff", "flow/copy", "-o", "json"))
+    assert (copy["step"], copy["result"]) == ("flow/copy", "does not start")
+    assert copy["changes"][0]["verdict"] == "wrong rows"
+    assert copy["accept"]
+    assert "has no step 'lands'" in invoke(ran, "checkpoint", "diff", "flow/lands", code=1)
 
 
 def test_adopting_asks_first(ran):

@@ -143,6 +143,7 @@ def test_changed_window_is_refused_until_the_step_starts_over(rows, golden):
     assert {length.total_seconds() for length in lengths} == {300}
 
 
+@pytest.mark.full
 def test_accepted_change_starts_and_is_recorded(rows):
     with pytest.raises(GuardError, match="id → n") as error:
         run_twice(rows, step(), step("{keys: [n]}"))
@@ -166,11 +167,13 @@ def test_changed_state_function_has_to_be_accepted(rows):
         run_twice(rows, before, after)
 
 
+@pytest.mark.full
 def test_changed_sink_is_refused(rows):
     with pytest.raises(GuardError, match="mode of table result append → upsert"):
         run_twice(rows, added(1), added(1, ", mode: upsert, keys: [id], sequence: n"))
 
 
+@pytest.mark.full
 def test_source_at_another_path_is_refused(rows):
     run_once(rows, LAND)
     moved = rows.directory / "data" / "moved"
@@ -282,6 +285,7 @@ def test_first_start_after_an_upgrade_names_both_versions(rows):
     assert re.fullmatch(UPGRADE + "the query is the same", note)
 
 
+@pytest.mark.full
 def test_state_that_spark_refuses_after_an_upgrade_is_refused(rows):
     run_once(rows, step())
     pretend_upgrade(rows, others=["text of another version"])

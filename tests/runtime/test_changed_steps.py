@@ -19,6 +19,7 @@ from headrace.errors import GuardError
 from headrace.runtime import reset, runner
 from headrace.runtime.events import read_events
 from runs import with_trigger
+from selection import mostly_full
 
 LAND = """
     land:
@@ -322,7 +323,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("name", "replacements", "message", "line", "accepted"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(
+    ("name", "replacements", "message", "line", "accepted"), mostly_full(REFUSED, "window", "group key")
+)
 def test_change_is_refused_at_its_line(ran, name, replacements, message, line, accepted):
     changed(ran, name, replacements)
     versions = ran.files()
@@ -338,6 +341,7 @@ def test_change_is_refused_at_its_line(ran, name, replacements, message, line, a
     assert f"headrace reset flow --step {name}" in problem.fix
 
 
+@pytest.mark.full
 def test_step_with_other_partition_columns_starts_over_with_a_new_table(copy):
     changed(copy, "ids", {"table: ids": "table: ids, partition_by: [n]"})
     with pytest.raises(GuardError) as error:
@@ -376,7 +380,7 @@ NOTED = {
 }
 
 
-@pytest.mark.parametrize(("name", "replacements", "note"), NOTED.values(), ids=NOTED)
+@pytest.mark.parametrize(("name", "replacements", "note"), mostly_full(NOTED, "formula"))
 def test_change_is_noted_and_applies_to_new_rows(copy, name, replacements, note):
     changed(copy, name, replacements)
     assert any(
@@ -412,13 +416,14 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize(("name", "replacements"), SAME.values(), ids=SAME)
+@pytest.mark.parametrize(("name", "replacements"), mostly_full(SAME, "nothing"))
 def test_change_without_a_meaning_is_neither_refused_nor_noted(copy, name, replacements):
     changed(copy, name, replacements)
     copy.run(name)
     assert warnings(copy) == []
 
 
+@pytest.mark.full
 def test_trigger_is_no_part_of_the_query(copy):
     changed(copy, "ids", {})
     bundle = with_trigger(copy.bundle(), Every(every="1 second"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +13,10 @@ import pytest
 from deltalake import DeltaTable
 
 from headrace.config.models import Read, Sink, Step
-from headrace.runtime import follow_loop, runner
+from headrace.errors import StepError
+from headrace.io.delta.delta_table import table_of
+from headrace.io.delta.table_identity import set_writers, table_identity
+from headrace.runtime import follow_loop, reset, runner
 from headrace.runtime.prepare import PreparedStep
 from headrace.runtime.supervisor import QuerySupervisor
 
@@ -99,6 +104,51 @@ def test_rows_that_arrive_while_a_run_follows_pass_through_all_steps(flow):
     assert sorted(row["value"] for row in flow.read("copied")) == ["one", "two"]
     assert events[-1].what == "run stopped"
     assert [(event.step, event.rows) for event in events if event.rows] == [("land", 1), ("copy", 1)] * 2
+
+
+def remove_checkpoint(flow):
+    shutil.rmtree(flow.directory / "checkpoints" / "flow" / "copy")
+
+
+def remove_table(flow):
+    shutil.rmtree(flow.directory / "tables" / "copied")
+    flow.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def write_as_another_step(flow):
+    writer = replace(table_identity(flow.spark, table_of(flow.bundle().environment, "copied"))[1][0], step="other")
+    set_writers(flow.spark, table_of(flow.bundle().environment, "copied"), [writer])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (remove_checkpoint, "the checkpoint of step 'copy' was removed or replaced while the step was running"),
+        pytest.param(remove_table, "table 'copied' was removed or replaced", marks=pytest.mark.full),
+        pytest.param(write_as_another_step, "table 'copied' .* got another writer", marks=pytest.mark.full),
+    ],
+)
+def test_step_that_loses_its_checkpoint_or_table_between_two_rounds_stops(flow, change, message):
+    """Its next query would write all rows a second time, or only the new ones."""
+    flow.source("lines", "text")
+    flow.feed("lines", "one")
+    flow.steps(LAND_AND_COPY)
+
+    def watch(event):
+        if event.step == "land" and event.batch == 1:
+            change(flow)
+        elif event.step == "land" and event.batch == 0:
+            flow.feed("lines", "two")
+        elif event.step == "copy" and event.batch == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(StepError, match=message):
+        runner.run(flow.spark, flow.bundle(), "flow", follow=True, watch=watch)
+    assert [row["value"] for row in flow.read("copied")] == ([] if change is remove_table else ["one"])
+    planned = reset.plan_reset(flow.spark, flow.bundle(), "flow", ["copy"])  # as the error recommends
+    reset.apply_reset(flow.spark, flow.bundle(), planned)
+    flow.run()
+    assert sorted(row["value"] for row in flow.read("copied")) == ["one", "two"]
 
 
 def test_long_run_compacts_the_files_that_it_writes(flow, monkeypatch):

@@ -55,6 +55,7 @@ def version_of(flow, table):
     return max(int(file.stem) for file in (flow.directory / "tables" / table / "_delta_log").glob("*.json"))
 
 
+@pytest.mark.full
 def test_table_is_read_from_a_version(ran):
     newest = version_of(ran, "landed")
     (planned,) = start_over(ran, "copy", position=str(newest))
@@ -141,6 +142,7 @@ def test_position_of_a_checkpoint_without_a_batch_is_unknown(flow):
         start_over(flow, "land", position="checkpoint")
 
 
+@pytest.mark.full
 def test_input_that_chooses_its_start_itself(ran):
     ran.steps(STEPS.replace("{table: landed}}, writes", "{table: landed, options: {startingVersion: 0}}}, writes"))
     with pytest.raises(GuardError, match="chooses itself where it starts, with its option startingVersion"):
@@ -195,6 +197,7 @@ def words(flow):
     return sorted(row["value"] for row in flow.read("words"))
 
 
+@pytest.mark.full
 def test_topic_is_read_from_offsets_the_checkpoint_and_a_time(topic, broker):
     start_over(topic, "land", position="checkpoint", table="keep")
     topic.run()

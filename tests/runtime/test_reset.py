@@ -10,7 +10,8 @@ from headrace.checkpoints.lock import Lock
 from headrace.errors import GuardError, HeadraceError
 from headrace.graph import order
 from headrace.runtime import reset
-from headrace.runtime.start_guard import StartGuard, open_checkpoint
+from headrace.runtime.start_guard import StartGuard
+from headrace.runtime.step_checkpoint import open_checkpoint
 
 STEPS = """
     land:
@@ -63,6 +64,7 @@ def test_steps_read_everything_again_into_truncated_tables(ran):
     assert values(ran, "landed", "copied", "newest") == [[1, 2], [1, 2], [2]]
 
 
+@pytest.mark.full
 def test_checkpoint_that_was_removed_after_a_reset_is_missed(ran):
     """The reset has accepted the table as it was then, not with the rows of the new generation."""
     start_over(ran, "copy")

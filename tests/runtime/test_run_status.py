@@ -64,6 +64,17 @@ def test_last_events_of_the_run_and_of_each_step_survive_rotation(tmp_path, monk
     assert status.since > started.at
 
 
+def test_totals_count_repeated_batches_once_and_continue_after_a_reset(tmp_path):
+    """After the reset, another query counts its batches from 0."""
+    recorder = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
+    recorder.add_query("p.s", RecordedStep("s", str(tmp_path), ()))
+    report = {"name": "p.s", "runId": "r", "timestamp": "now", "numInputRows": 10, "sources": [], "stateOperators": []}
+    for query, batch in (("before", 0), ("before", 1), ("before", 1), ("after", 0)):
+        recorder.record_batch({**report, "id": query, "batchId": batch})
+    (step,) = status_of(tmp_path, "p", ["s"]).steps
+    assert (step.batches, step.rows) == (3, 30)
+
+
 def test_run_beside_one_that_has_ended_is_running(tmp_path):
     first = Recorder(events_file(tmp_path, "p"), "p", lambda event: None)
     first.record("run started")

@@ -13,6 +13,7 @@ from flows import Flow
 from headrace.cli import main
 from headrace.errors import HeadraceError
 from headrace.testing import run_pipeline
+from selection import mostly_full
 
 STEPS = """
     land: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: {table: landed}}
@@ -160,12 +161,7 @@ CHANGES = {
 }
 
 
-QUICK = ("remove_checkpoint", "rename_step", "restore_older_checkpoint")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.full) for name in CHANGES]
-)
+@pytest.mark.parametrize("name", mostly_full(list(CHANGES), "remove_checkpoint", "rename_step"))
 def test_pair_that_does_not_belong_together_is_refused_until_the_fix_is_applied(ran, two_runs, golden, name):
     change, index, rows = CHANGES[name]
     change(ran, two_runs[1])

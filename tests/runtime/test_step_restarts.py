@@ -8,9 +8,10 @@ import signal
 import pytest
 
 from headrace.errors import HeadraceError, StepError
-from headrace.runtime import runner
+from headrace.runtime import reset, runner
 from headrace.runtime.events import read_events
 from runs import with_trigger
+from selection import mostly_full
 
 LAND = "land: {layer: bronze, reads: {rows: {source: rows, schema: 'id STRING, n INT'}}, writes: {table: landed}}\n"
 COPY = "copy: {layer: silver, reads: {rows: {table: landed}}, writes: {table: copied, evolve: add}}\n"
@@ -64,7 +65,7 @@ def run_readers(flow, change, *, rows, follow, until, only=("copy", "last")):
     runner.run(flow.spark, bundle, "flow", only=only, follow=follow, watch=watch)
 
 
-@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize("follow", mostly_full([False, True], True))
 def test_steps_start_again_once_for_a_new_column(landed, follow):
     change = "ADD COLUMNS (email STRING)"
     run_readers(landed, lambda: alter(landed, change), rows="('c', 3, 'c@d')", follow=follow, until="last")
@@ -76,6 +77,7 @@ def test_steps_start_again_once_for_a_new_column(landed, follow):
     ]
 
 
+@pytest.mark.full
 def test_step_of_the_follow_loop_reads_the_values_of_a_widened_column(landed):
     """Spark would take the values of the wider column for those of the narrower one."""
     for table in ("landed", "copied"):
@@ -95,7 +97,7 @@ def without_duplicates(rows):
     return rows.dropDuplicates()
 
 
-@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize("follow", mostly_full([False, True], True))
 def test_new_column_that_would_enter_the_state_stops_the_step(flow, follow):
     flow.source("rows")
     flow.feed("rows", {"id": "a", "n": 1})
@@ -113,7 +115,7 @@ MAPPING += "'delta.minWriterVersion' = '5')"
 
 
 @pytest.mark.parametrize("change", ["DROP COLUMN n", "RENAME COLUMN n TO m"])
-@pytest.mark.parametrize("moment", ["run", "follow", "before"])
+@pytest.mark.parametrize("moment", mostly_full(["run", "follow", "before"]))
 def test_dropped_or_renamed_column_stops_the_step_with_its_name(landed, change, moment):
     alter(landed, MAPPING)
     with pytest.raises(HeadraceError) as error:
@@ -127,9 +129,15 @@ def test_dropped_or_renamed_column_stops_the_step_with_its_name(landed, change, 
     (problem,) = error.value.problems
     assert problem.message == "step 'copy' cannot continue: column n INT of table 'landed' was dropped or renamed"
     assert "m" not in landed.read("copied")[0]
+    if moment == "before":
+        assert problem.fix.endswith("or start over: headrace reset flow --step copy")
+        planned = reset.plan_reset(landed.spark, landed.bundle(), "flow", ["copy"], downstream=True)
+        reset.apply_reset(landed.spark, landed.bundle(), planned)
+        landed.run("copy", "last")
+        assert [row["id"] for row in landed.read("last")] == ["a"]
 
 
-@pytest.mark.parametrize("moment", ["run", "before"])
+@pytest.mark.parametrize("moment", mostly_full(["run", "before"], "before"))
 def test_column_with_another_type_stops_the_step_with_both_types(landed, moment, golden):
     def overwrite():
         rows = landed.spark.sql("SELECT 'c' AS id, 'three' AS n")

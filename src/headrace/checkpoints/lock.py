@@ -79,11 +79,19 @@ class Lock:
         if not has_lock:
             file.close()
             raise _locked_error(self._path, directory, step)
-        self._file = file
+        self._file, self._inode = file, self._path.stat().st_ino
         LOCKED.add(self._path)
         jvm_pid = jvm.java.lang.ProcessHandle.current().pid()
         self._file.setLength(0)
         self._file.writeBytes(f"process {jvm_pid}")
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lock file was removed or replaced, so that it does not stop other runs any more."""
+        try:
+            return self._file is not None and self._path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
 
     def release(self) -> None:
         """Release the lock. Do nothing if it was released before."""

@@ -27,7 +27,7 @@ class Stop(threading.Event):
 
 
 def request_file(environment: Environment, pipeline: str) -> str:
-    """Return the path of the request file that a pipeline's runs poll; empty if the checkpoints are not on a disk."""
+    """Return the path of the request file that a pipeline's runs poll; empty if checkpoints are in an object store."""
     checkpoints = local_path(environment.checkpoints).rstrip("/")
     return f"{checkpoints}/{pipeline}/stop.json" if checkpoints else ""
 
@@ -50,7 +50,7 @@ def write_request(file: Path, by: str, *, within: float) -> None:
 def watch_requests(environment: Environment, pipeline: str, stop: Stop) -> Iterator[None]:
     """Poll for requests in a thread during this block, and set `stop` when there is one that the run has to obey.
 
-    Do nothing if the checkpoints are not on a disk.
+    Do nothing if the checkpoints are in an object store.
     """
     path = request_file(environment, pipeline)
     if not path:

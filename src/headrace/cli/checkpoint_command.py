@@ -1,4 +1,4 @@
-"""`headrace checkpoint`: list, show, verify, rename and adopt the checkpoints of an environment."""
+"""`headrace checkpoint`: list, show, verify, compare, rename and adopt the checkpoints of an environment."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli import shared_options
+from headrace.cli.checkpoint_facts import checkpoint_facts, difference_facts
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group(epilog=examples("headrace checkpoint list", "headrace checkpoint show orders/gold_revenue"))
 def checkpoint() -> None:
-    """Inspect, rename and adopt checkpoints."""
+    """Inspect, compare, rename and adopt checkpoints."""
 
 
 @checkpoint.command("list", epilog=examples("headrace checkpoint list --env local"))
@@ -36,7 +37,7 @@ def list_checkpoints(environment: str, values: dict[str, str], bundle_dir: Path,
     bundle = _load(bundle_dir, environment, values)
     with _session_if_remote(bundle) as spark:
         steps = [(pipeline.name, step) for pipeline in bundle.pipelines.values() for step in pipeline.steps]
-        summaries = [_checkpoint_facts(bundle, pipeline, step, spark) for pipeline, step in steps]
+        summaries = [checkpoint_facts(bundle, pipeline, step, spark) for pipeline, step in steps]
     if as_json:
         click.echo(json.dumps(summaries, indent=2))
         return
@@ -63,7 +64,7 @@ def show_checkpoint(step: str, environment: str, values: dict[str, str], bundle_
     """Show a step's checkpoint: its last completed batch, its tables and the settings that Spark restores from it."""
     bundle = _load(bundle_dir, environment, values)
     with _session_if_remote(bundle) as spark:
-        facts = _checkpoint_facts(bundle, *_parse_step(bundle, step), spark, with_details=True)
+        facts = checkpoint_facts(bundle, *_parse_step(bundle, step), spark, with_details=True)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
@@ -95,6 +96,36 @@ def verify_checkpoints(pipeline: str, environment: str, values: dict[str, str], 
     if problems:
         raise GuardError.of(problems)
     click.echo(f"ok: {len(steps)} steps")
+
+
+@checkpoint.command("diff", epilog=examples("headrace checkpoint diff orders", "headrace checkpoint diff orders/gold"))
+@click.argument("steps", metavar="PIPELINE[/STEP]")
+@shared_options.environment()
+@shared_options.values
+@shared_options.bundle_dir
+@shared_options.output_format
+def diff_checkpoints(steps: str, environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
+    """Show how the steps of a pipeline differ from the queries that wrote their checkpoints. Writes nothing.
+
+    For each change, shows what it means for the next start of the step.
+    """
+    from headrace.runtime.runner import compare_with_checkpoints
+    from headrace.spark import session
+
+    bundle = _load(bundle_dir, environment, values)
+    pipeline, _, step = steps.partition("/")
+    with session.bundle_session(bundle, name=f"diff {pipeline}") as spark:
+        found = compare_with_checkpoints(spark, bundle, pipeline, [step] if step else [])
+    differences = [difference_facts(f"{pipeline}/{name}", changes) for name, changes in found.items()]
+    if as_json:
+        click.echo(json.dumps(differences, indent=2))
+        return
+    for difference in differences:
+        click.echo(f"{difference['step']}: {difference['result']}")
+        for each in difference["changes"]:
+            click.echo(f"  {each['verdict']}: {each['change']}")
+        if difference["accept"]:
+            click.echo(f"  to start all the same: accept: [{difference['accept']}] in the step")
 
 
 @checkpoint.command("rename", epilog=examples("headrace checkpoint rename orders/gold orders/gold_revenue"))
@@ -174,35 +205,6 @@ def _session_if_remote(bundle: Bundle) -> Iterator[SparkSession | None]:
         return
     with session.bundle_session(bundle, name="checkpoint") as spark:
         yield spark
-
-
-def _checkpoint_facts(
-    bundle: Bundle, pipeline: str, step: str, spark: SparkSession | None, *, with_details: bool = False
-) -> dict[str, Any]:
-    """Return facts about a step's checkpoint, with the keys of the JSON output.
-
-    With `with_details`, add its directory, and the start, the tables and the settings that are recorded in it.
-    """
-    from headrace.checkpoints.spark_checkpoint import read_checkpoint
-    from headrace.checkpoints.step_record import read_record
-    from headrace.runtime.start_guard import open_checkpoint
-
-    current = open_checkpoint(bundle, pipeline, step, spark)
-    content = read_checkpoint(current.files, f"{current.generation.number}/spark")
-    facts: dict[str, Any] = {
-        "step": f"{pipeline}/{step}",
-        "generation": current.generation.number,
-        "completed": content.last_completed,
-        "query": content.query_id,
-        "damaged": list(content.damage),
-    }
-    if with_details:
-        record = read_record(current.files, current.generation.number)
-        facts["directory"] = current.spark_directory
-        facts["started at"] = record.started_at if record else ""
-        facts["tables"] = record.tables if record else {}
-        facts["settings"] = dict(content.settings)
-    return facts
 
 
 def _batch_text(number: int) -> str:

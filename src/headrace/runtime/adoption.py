@@ -12,7 +12,7 @@ from headrace.errors import DataError
 from headrace.graph import order
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import table_state
-from headrace.runtime.start_guard import open_checkpoint
+from headrace.runtime.step_checkpoint import open_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

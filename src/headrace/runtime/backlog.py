@@ -15,7 +15,7 @@ from headrace.config.models import Bundle, FileSource, KafkaSource, Step, local_
 from headrace.io.delta.delta_table import table_of
 from headrace.runtime.events import Event, read_events
 from headrace.runtime.lag import count_files_read, list_files
-from headrace.runtime.start_guard import open_checkpoint
+from headrace.runtime.step_checkpoint import open_checkpoint
 
 LARGE_BYTES = 64 << 20  # size of unread files; about 400,000 orders as JSON
 LARGE_RECORDS = 400_000

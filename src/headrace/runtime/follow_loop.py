@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from headrace.config.models import Environment, Every, FileSource, LocalEngine, Setting, Step
 from headrace.runtime.lag import directory_fingerprint, has_long_file_log
@@ -32,9 +31,6 @@ from headrace.runtime.prepare import PreparedStep
 from headrace.runtime.py4j_cleanup import Py4jCleanup
 from headrace.runtime.supervisor import QuerySupervisor
 from headrace.runtime.triggers import CONTINUOUS_BATCHES
-
-if TYPE_CHECKING:
-    pass
 
 InputFingerprint = list[int | None]  # one number for each input; None if only a query can detect new data
 IDLE_PAUSE_S = 0.5  # the longest pause, and the pause after a round whose queries found no rows

@@ -26,7 +26,7 @@ from headrace.io.sinks.quarantine import quarantine_table
 from headrace.io.start_position import InputStart, Position, ReachedOffset
 from headrace.runtime.input_starts import find_starts
 from headrace.runtime.reset_checks import check_readers, check_sinks, check_undo, stream_readers, tables_of
-from headrace.runtime.start_guard import StepCheckpoint, open_checkpoint
+from headrace.runtime.step_checkpoint import StepCheckpoint, open_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

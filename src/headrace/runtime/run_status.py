@@ -94,7 +94,8 @@ def _describe(last: Event, *, is_running: bool) -> str:
 def _step_status(name: str, events: Sequence[Event]) -> StepStatus:
     """Return the status of a step from the events of its pipeline."""
     own = [event for event in events if event.step == name and event.what in ("batch", "step failed")]
-    batches = {event.batch: event for event in own if event.what == "batch"}  # a repeated batch counts once
+    # A repeated batch counts once. After a reset, the step has another query, which counts its batches from 0.
+    batches = {(event.query, event.batch): event for event in own if event.what == "batch"}
     last = next((event for event in reversed(own) if event.what == "batch"), None)
 
     def total(outcome: str) -> dict[str, int]:

@@ -18,11 +18,13 @@ from headrace.io.sinks.table_sink import add_columns, create_tables
 from headrace.runtime import follow_loop
 from headrace.runtime.announced_run import AnnouncedRun, announce_run, stop_on_signals
 from headrace.runtime.backlog import is_large
+from headrace.runtime.change_guard import StepChanges
 from headrace.runtime.events import Event
 from headrace.runtime.input_starts import start_settings, with_starts
 from headrace.runtime.prepare import PreparedStep, prepare_all
 from headrace.runtime.session_settings import session_settings
-from headrace.runtime.start_guard import StartGuard, open_checkpoint
+from headrace.runtime.start_guard import StartGuard
+from headrace.runtime.step_checkpoint import open_checkpoint
 from headrace.runtime.step_query import OnCounts, ignore_counts
 from headrace.runtime.step_restarts import StepRestarts
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
@@ -57,15 +59,16 @@ def run(
         environment, recorder, stop = bundle.environment, announced.recorder, announced.stop
         stack.callback(_without_errors, recorder.listen(spark))
         stack.enter_context(stop_on_signals(stop))
+        locks = {}
         for step in steps:
-            lock = Lock(spark, step_directory(environment, pipeline, step.name), step.name)
-            stack.callback(_without_errors, lock.release)
+            locks[step.name] = Lock(spark, step_directory(environment, pipeline, step.name), step.name)
+            stack.callback(_without_errors, locks[step.name].release)
         if stop.is_set():
             return
         generations = [open_checkpoint(bundle, pipeline, step.name, spark).generation for step in steps]
         stack.enter_context(session_settings(spark, start_settings(generations)))
         steps = [with_starts(step, generation) for step, generation in zip(steps, generations, strict=True)]
-        guard = StartGuard(spark, bundle, pipeline, steps, release=recorder.release)
+        guard = StartGuard(spark, bundle, pipeline, steps, locks, release=recorder.release)
         located = [(bundle.locations_of(pipeline), step) for step in steps]
         prepared = _check(spark, environment, located, guard, on_counts=recorder.on_counts)
         restarts = StepRestarts(spark, environment, pipeline, located, guard, recorder)
@@ -91,6 +94,18 @@ def check_pipelines(spark: SparkSession, bundle: Bundle) -> list[str]:
         *misspelt_settings(spark, bundle.environment.settings),
         *(f"step {name!r}: {warning}" for name, warning in warnings),
     ]
+
+
+def compare_with_checkpoints(
+    spark: SparkSession, bundle: Bundle, pipeline: str, only: Sequence[str] = ()
+) -> dict[str, StepChanges | None]:
+    """Return how each step differs from the query that wrote its checkpoint; None for a checkpoint without a batch."""
+    steps = order.select_steps(bundle, pipeline, only)
+    guard = StartGuard(spark, bundle, pipeline, steps)
+    guard.check_changes(
+        prepare_all(spark, [(bundle.locations_of(pipeline), step) for step in steps], bundle.environment)
+    )
+    return {step.name: guard.changes.get(step.name) for step in steps}
 
 
 def _check(

@@ -7,22 +7,23 @@ which tables belong to its checkpoint. It writes this to `signature.json` and to
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from headrace.checkpoints.checkpoint_files import CheckpointFiles, open_files
-from headrace.checkpoints.generations import Generation, read_generation, write_generation
-from headrace.checkpoints.layout import spark_directory, step_directory
+from headrace.checkpoints.checkpoint_files import open_files
+from headrace.checkpoints.generations import write_generation
+from headrace.checkpoints.lock import Lock
 from headrace.checkpoints.pairing import StepState, Writer, check_pair
 from headrace.checkpoints.spark_checkpoint import read_checkpoint
 from headrace.checkpoints.step_record import StepRecord, read_record, write_record
 from headrace.config.models import Bundle, Step
-from headrace.errors import HeadraceError, Problem
+from headrace.errors import GuardError, HeadraceError, Problem
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import set_writers, table_identity, table_state, truncate
 from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
 from headrace.runtime.session_settings import frozen_settings
+from headrace.runtime.step_checkpoint import StepCheckpoint, open_checkpoint
 from headrace.runtime.stored_release import with_current_versions
 from headrace.runtime.table_changes import (
     described_schemas,
@@ -42,29 +43,18 @@ if TYPE_CHECKING:
 MAX_CHANGES = 100  # the newest, in a step's record
 
 
-@dataclass(frozen=True)
-class StepCheckpoint:
-    """The current checkpoint of one step."""
-
-    files: CheckpointFiles  # of the step's directory
-    generation: Generation
-    spark_directory: str
-    writer: Writer  # the step, as the properties of its tables name it
-
-
-def open_checkpoint(bundle: Bundle, pipeline: str, step: str, spark: SparkSession | None = None) -> StepCheckpoint:
-    """Return the current checkpoint of a step. Without a session, it must be on this machine's disk."""
-    files = open_files(step_directory(bundle.environment, pipeline, step), spark)
-    generation = read_generation(files)
-    directory = spark_directory(bundle.environment, pipeline, step, generation.number)
-    return StepCheckpoint(files, generation, directory, Writer(bundle.name, pipeline, step, generation.number, ""))
-
-
 class StartGuard:
     """The guard of one run: the steps of a pipeline with their checkpoints."""
 
     def __init__(
-        self, spark: SparkSession, bundle: Bundle, pipeline: str, steps: Iterable[Step], *, release: str = ""
+        self,
+        spark: SparkSession,
+        bundle: Bundle,
+        pipeline: str,
+        steps: Iterable[Step],
+        locks: Mapping[str, Lock] | None = None,
+        *,
+        release: str = "",
     ) -> None:
         self._spark, self._bundle, self._pipeline, self._release = spark, bundle, pipeline, release
         self._steps = {step.name: step for step in steps}
@@ -72,7 +62,9 @@ class StartGuard:
         self._signatures: dict[str, Signature | None] = {}
         self._schemas: dict[str, dict[str, dict[str, str]]] = {}  # of the tables that each step streams, by input
         self._mismatched: set[str] = set()  # steps whose checkpoint and tables do not belong together
-        self._changes: dict[str, StepChanges] = {}
+        self.changes: dict[str, StepChanges] = {}  # since the checkpoints were written; no entry without a batch
+        self._tables: dict[str, dict[str, str]] = {}  # the ids of the tables of each step, by name, as recorded
+        self._locks = locks or {}  # of the steps that this run has locked
         self.restored_settings: dict[str, Mapping[str, str]] = {}  # what Spark restores from each step's checkpoint
 
     def check_pairs(self) -> list[Problem]:
@@ -106,14 +98,14 @@ class StartGuard:
                 record = with_current_versions(self._spark, self._bundle, record, ready.signature)
             environment = self._bundle.environment
             found = find_changes(step, environment, record, ready.signature, ready.stream, checkpoint.spark_directory)
-            self._changes[step.name] = found
+            self.changes[step.name] = found
             self.restored_settings[step.name] = content.settings
             problems += change_problems(self._pipeline, step, found, self._bundle.locations_of(self._pipeline))
         return problems
 
     def notes(self, name: str) -> list[str]:
         """Return the warnings for a step that starts: changes that were not refused, and settings without effect."""
-        found = self._changes.get(name, StepChanges())
+        found = self.changes.get(name, StepChanges())
         frozen = frozen_settings(self._spark, self._steps[name], self.restored_settings.get(name, {}))
         return [*found.notes, *frozen, *misspelt_settings(self._spark, self._steps[name].settings)]
 
@@ -124,7 +116,7 @@ class StartGuard:
         writer = checkpoint.writer
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
         old, signature = read_record(checkpoint.files, writer.generation), self._signatures.get(name)
-        found = self._changes.get(name, StepChanges())
+        found = self.changes.get(name, StepChanges())
         changes = [{"at": started_at, "release": self._release, "change": note} for note in found.notes]
         record = StepRecord(
             writer.bundle,
@@ -157,8 +149,27 @@ class StartGuard:
                 writers = (replace(writer, table=tables[table_name]),)
                 if old_writers != writers:
                     set_writers(self._spark, table, writers)
+        self._tables[name] = tables
         if tables != record.tables:
             write_record(checkpoint.files, writer.generation, replace(record, tables=tables))
+
+    def require_unchanged(self, name: str) -> None:
+        """Raise GuardError if a running step has lost its checkpoint or a table. This takes milliseconds.
+
+        Otherwise the step's next query would read everything again with a new checkpoint, or write to a new table.
+        """
+        checkpoint, lost = self.checkpoints[name], ""
+        if name in self._locks and self._locks[name].is_lost:
+            lost = f"the checkpoint of step {name!r} was removed or replaced while the step was running"
+        for table_name, table_id in self._tables.get(name, {}).items():
+            identity = table_identity(self._spark, table_of(self._bundle.environment, table_name))
+            if identity != (table_id, (replace(checkpoint.writer, table=table_id),)):
+                lost = (
+                    f"table {table_name!r} was removed or replaced, or got another writer, while step {name!r} wrote it"
+                )
+        if lost:
+            fix = f"restore it; or start over: headrace reset {self._pipeline} --step {name}"
+            raise GuardError(lost, where=self._bundle.where(self._pipeline, "steps", name), fix=fix)
 
     def _truncate_tables(self, checkpoint: StepCheckpoint) -> None:
         """Truncate the tables whose truncation a reset left to the next start of the step."""

@@ -69,9 +69,8 @@ class StepRestarts:
         if problems := self.guard.check_changes(checked):
             raise GuardError.of(problems)
         (ready,) = (each for each in checked if each.step.name == name)
-        if (
-            ready.writer is None
-        ):  # a step before it has yet to add columns; until then, the step reads the table as it is
+        if ready.writer is None:
+            # A step before it has yet to add columns. Until then, this step reads the table as it is.
             with session_settings(self.spark, step.step.settings):
                 on_counts = self.recorder.on_counts(name)
                 ready = prepare(self.spark, step.step, self.environment, on_counts=on_counts, pending={})

@@ -81,6 +81,7 @@ class QuerySupervisor:
         if self.stop.is_set():
             return 0
         try:
+            self.restarts.guard.require_unchanged(step.step.name)
             step = self.restarts.with_current_schemas(step)
         except HeadraceError as error:
             self._fail(step.step, error)
