@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from headrace.config.load import load_bundle
 from headrace.config.models import Bundle
+from headrace.errors import ConfigurationError
 from headrace.graph.order import all_steps
 from headrace.runtime import prepare
 from headrace.testing import PipelineRun, run_pipeline
@@ -78,7 +79,11 @@ class Flow:
     def rehearse(self) -> list[prepare.PreparedStep]:
         """Prepare all steps without starting them."""
         bundle = self.bundle()
-        return prepare.prepare_all(self.spark, all_steps(bundle), bundle.environment)
+        prepared, problems = prepare.prepare_all(self.spark, all_steps(bundle), bundle.environment)
+        problems += [problem for step in prepared for problem in step.problems]
+        if problems:
+            raise ConfigurationError.of(problems)
+        return prepared
 
     def crash_before_commit(self, step: str, *, undo: Sequence[str] = ()) -> None:
         """Simulate a crash of a step between the writes of its last batch and the batch's commit.

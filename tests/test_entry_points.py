@@ -82,7 +82,7 @@ def test_wheel_runs_layer_by_layer(python: Path, tmp_path: Path) -> None:
 
 
 def test_metadata_has_the_entry_points_and_one_command() -> None:
-    assert {point.name for point in entry_points(group=GROUP)} == {"run", "bronze", "silver", "gold"}
+    assert {point.name for point in entry_points(group=GROUP)} == {"run", "bronze", "silver", "gold", "reset"}
     commands = {point.name for point in entry_points(group="console_scripts") if point.value.startswith("headrace")}
     assert commands == {"headrace"}
 

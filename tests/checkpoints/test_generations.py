@@ -17,17 +17,17 @@ def test_a_step_without_a_reset_has_the_first_generation(tmp_path):
 
 def test_a_generation_is_read_as_it_was_written(tmp_path):
     files = DiskFiles(str(tmp_path))
-    generation = Generation().next({"landed": TABLE})
+    generation = Generation().next({"landed": TABLE}, {"rows": {"startingVersion": "4"}})
     write_generation(files, generation)
     assert read_generation(files) == generation
     assert (generation.number, generation.previous, generation.pending_tables) == (2, 1, {"landed": TABLE})
 
 
 def test_a_number_is_never_used_twice():
-    second = Generation().next({})
+    second = Generation().next({}, {})
     first = second.undone({"landed": 9})
     assert (first.number, first.restored, first.previous) == (1, {"landed": 9}, 0)
-    third = first.next({})
+    third = first.next({}, {})
     assert (third.number, third.previous) == (3, 1)
 
 

@@ -62,6 +62,7 @@ def test_steps_are_compared_with_their_checkpoints(ran, golden):
         copy: {layer: silver, reads: {rows: {table: landed}}, writes: {table: copied, mode: replace}}
         new: {layer: silver, reads: {rows: {table: landed}}, writes: {table: new}}
         """)
+    ran.bundle()  # writes the files
     golden("cli/checkpoint_diff", re.sub(r"\[\w+\]", "[DIGEST]", invoke(ran, "checkpoint", "diff", "flow")))
     (copy,) = json.loads(invoke(ran, "checkpoint", "diff", "flow/copy", "-o", "json"))
     assert (copy["step"], copy["result"]) == ("flow/copy", "does not start")

@@ -165,6 +165,7 @@ def test_reset_is_undone(ran):
     assert generation(ran, "land").number == 1
 
 
+@pytest.mark.full
 def test_undo_restores_a_table_that_a_start_has_truncated(ran):
     start_over(ran, "copy")
     bundle = ran.bundle()

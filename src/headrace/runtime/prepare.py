@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -55,6 +55,7 @@ class PreparedStep:
     stream: DataFrame | None = None  # the rows given to the writer
     inputs: Mapping[str, DataFrame] = field(default_factory=dict)
     signature: Signature | None = None  # None if it could not be computed
+    problems: tuple[Problem, ...] = ()  # of tables that exist and cannot take the step's rows
 
 
 def prepare(
@@ -71,11 +72,12 @@ def prepare(
     rows = _validate(query, step, environment, locations)
     pending_names = {str(read.table) for read in step.reads.values() if read.table in pending}
     signature = step_signature(spark, step, query.inputs, partial(written_rows, step))
+    spark_sink = uses_spark_sink(step, environment, has_verdicts=query.has_verdicts)
     return PreparedStep(
         step,
         rows.schema,
         query.has_verdicts,
-        uses_spark_sink(step, environment, has_verdicts=query.has_verdicts),
+        spark_sink,
         has_timers(query.stream),
         frozenset(name for name in pending_names if not table_exists(spark, name, environment)),
         (*unbounded_state(query.stream, step), *target_table.added_column_notes(rows, step, environment)),
@@ -83,6 +85,7 @@ def prepare(
         query.stream,
         query.inputs,
         signature,
+        tuple(_table_problems(rows, step, environment, locations, spark_sink=spark_sink)),
     )
 
 
@@ -92,8 +95,8 @@ def prepare_all(
     environment: Environment,
     *,
     on_counts: Callable[[str], OnCounts] = ignore_counts,
-) -> list[PreparedStep]:
-    """Prepare the steps in order. Raise ConfigurationError with the problems of all steps.
+) -> tuple[list[PreparedStep], list[Problem]]:
+    """Prepare the steps in order. Return the prepared steps, and the problems of those that cannot be prepared.
 
     A step is not prepared if a table that it reads is missing because another step has problems: it would only report
     the consequences of these.
@@ -122,9 +125,7 @@ def prepare_all(
             continue
         prepared.append(ready)
         pending |= pending_tables(spark, ready, environment)
-    if problems:
-        raise ConfigurationError.of(problems)
-    return prepared
+    return prepared, problems
 
 
 def pending_tables(spark: SparkSession, ready: PreparedStep, environment: Environment) -> dict[str, StructType]:
@@ -141,10 +142,20 @@ def pending_tables(spark: SparkSession, ready: PreparedStep, environment: Enviro
     return {name: schema for name, schema in schemas.items() if schema is not None}
 
 
+def _table_problems(
+    rows: DataFrame, step: Step, environment: Environment, locations: KeyLocations, *, spark_sink: bool
+) -> Iterator[Problem]:
+    for number, sink in enumerate(step.writes):
+        try:
+            with add_location(locations.where("steps", step.name, "writes", number)):
+                target_table.require_compatible_table(rows, sink, environment, spark_sink=spark_sink)
+        except ConfigurationError as error:
+            yield from error.problems
+
+
 def _validate(query: StepQuery, step: Step, environment: Environment, locations: KeyLocations) -> DataFrame:
     """Return the rows that the step writes. Raise ConfigurationError for problems that would otherwise fail a batch."""
     location = partial(locations.where, "steps", step.name)
-    spark_sink = uses_spark_sink(step, environment, has_verdicts=query.has_verdicts)
     rows = query.stream.drop(verdict.VERDICT, verdict.BAD_ROW_KEY)
     with add_location(location("transform")):
         if step.transforms_batches:
@@ -164,5 +175,4 @@ def _validate(query: StepQuery, step: Step, environment: Environment, locations:
             require_columns(rows, f"sink {number + 1}", sink.cluster_by)
             if sink.topic:
                 kafka_sink.require_record_columns(rows, environment.topics[sink.topic].topic)
-            target_table.require_compatible_table(rows, sink, environment, spark_sink=spark_sink)
     return rows

@@ -102,9 +102,11 @@ def compare_with_checkpoints(
     """Return how each step differs from the query that wrote its checkpoint; None for a checkpoint without a batch."""
     steps = order.select_steps(bundle, pipeline, only)
     guard = StartGuard(spark, bundle, pipeline, steps)
-    guard.check_changes(
-        prepare_all(spark, [(bundle.locations_of(pipeline), step) for step in steps], bundle.environment)
-    )
+    located = [(bundle.locations_of(pipeline), step) for step in steps]
+    prepared, problems = prepare_all(spark, located, bundle.environment)
+    if problems:
+        raise ConfigurationError.of(problems)
+    guard.check_changes(prepared)
     return {step.name: guard.changes.get(step.name) for step in steps}
 
 
@@ -115,19 +117,15 @@ def _check(
     *guards: StartGuard,
     on_counts: Callable[[str], OnCounts] = ignore_counts,
 ) -> list[PreparedStep]:
-    """Prepare the steps. Raise the problems of all of them and of the guards together.
-
-    If a step cannot be prepared, the guards do not look for changes.
-    """
-    problems = [problem for guard in guards for problem in guard.check_pairs()]
-    prepared: list[PreparedStep] = []
-    try:
-        prepared = prepare_all(spark, steps, environment, on_counts=on_counts)
-    except ConfigurationError as error:
-        raise ConfigurationError.of([*problems, *error.problems]) from error
-    problems += [problem for guard in guards for problem in guard.check_changes(prepared)]
+    """Prepare the steps. Raise the problems of all of them, of their tables and of the guards together."""
+    refusals = [problem for guard in guards for problem in guard.check_pairs()]
+    prepared, problems = prepare_all(spark, steps, environment, on_counts=on_counts)
+    refusals += [problem for guard in guards for problem in guard.check_changes(prepared)]
+    problems += [problem for step in prepared for problem in step.problems]
+    if refusals:
+        raise GuardError.of([*refusals, *problems])
     if problems:
-        raise GuardError.of(problems)
+        raise ConfigurationError.of(problems)
     return prepared
 
 

@@ -65,8 +65,10 @@ class StepRestarts:
         if problems := list(refusals(name, self.pipeline, changes, f"step {name!r}")):
             raise GuardError.of(problems)
         self.recorder.record("warning", name, "starts again: " + "; ".join(map(str, changes)))
-        checked = prepare_all(self.spark, self.steps, self.environment, on_counts=self.recorder.on_counts)
-        if problems := self.guard.check_changes(checked):
+        checked, problems = prepare_all(self.spark, self.steps, self.environment, on_counts=self.recorder.on_counts)
+        problems += self.guard.check_changes(checked)
+        problems += [problem for each in checked for problem in each.problems]
+        if problems:
             raise GuardError.of(problems)
         (ready,) = (each for each in checked if each.step.name == name)
         if ready.writer is None:

@@ -50,7 +50,7 @@ def hide_delta_log(monkeypatch):
 # ── Crashes ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("log_is_readable", [True, False])
+@pytest.mark.parametrize("log_is_readable", mostly_full([True, False], True))
 def test_batch_repeated_after_a_crash_is_in_each_table_once(flow, monkeypatch, log_is_readable):
     """With state and without: after all writes, before the write to the quarantine, in a batch without bad rows."""
     if not log_is_readable:

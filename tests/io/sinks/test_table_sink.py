@@ -159,6 +159,7 @@ def versions(flow, table):
     return sorted((row["id"], row["n"], row["v"]) for row in flow.read(table))
 
 
+@pytest.mark.full
 def test_copy_made_from_changes_equals_its_source(flow):
     flow.steps(COPY)
     flow.source("rows")
