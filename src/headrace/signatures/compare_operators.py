@@ -18,7 +18,7 @@ USER_CODE = "whether the old state still fits depends on the code"
 PROPERTIES = {
     "code": (Verdict.UNKNOWN, USER_CODE),
     "settings": (Verdict.UNKNOWN, USER_CODE),
-    "output": (Verdict.SAFE_FOR_NEW_ROWS, "only new rows have the new columns, and the sink must accept them"),
+    "output": (Verdict.SAFE_FOR_NEW_ROWS, "only new rows have the new columns"),
     "output mode": (Verdict.SAFE_FOR_NEW_ROWS, "new rows reach the sink in another output mode than the old ones"),
     "rows": (Verdict.SAFE_FOR_NEW_ROWS, "the limit counts the rows that were written before"),
 }

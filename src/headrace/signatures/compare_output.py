@@ -15,7 +15,7 @@ def compare_output(old: Signature, new: Signature) -> Iterator[Change]:
     removed = [_typed(before[name]) for name in before if _type(after, name) != before[name].type]
     added = [_typed(after[name]) for name in after if _type(before, name) != after[name].type]
     if removed or added:
-        effect = "only new rows have the new columns, and the sink must accept them" if added else "new rows lack them"
+        effect = "only new rows have the new columns" if added else "new rows lack them"
         texts = ", ".join(removed), ", ".join(added)
         yield change("output", "output columns", *texts, Verdict.SAFE_FOR_NEW_ROWS, effect)
     effect = "new rows are computed differently; rows that are written stay as they are"
