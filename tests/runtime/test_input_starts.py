@@ -92,8 +92,20 @@ def test_table_is_read_from_a_time(ran):
     assert values(ran, "copied") == []
 
 
-def test_truncated_table_is_read_from_the_beginning(ran, golden):
+def test_table_that_is_truncated_is_read_from_the_beginning(ran):
     """Only the inputs that the reset does not truncate start at the position."""
+    ran.steps(STEPS.rstrip() + "\n    again: {layer: gold, reads: {rows: {table: copied}}, writes: {table: again}}\n")
+    ran.run()
+    newest = version_of(ran, "landed")
+    planned = start_over(ran, "copy", position=str(newest), downstream=True)
+    text = format_resets(planned)
+    assert f"reads table landed from version {newest}" in text
+    assert "reads table copied from the beginning" in text
+    ran.run()
+    assert values(ran, "again") == [2]
+
+
+def test_files_are_read_from_the_beginning(ran, golden):
     with pytest.raises(GuardError) as error:
         start_over(ran, "land", position="2026-01-01", downstream=True)
     golden("reset/from_time_of_files", str(error.value))
