@@ -77,6 +77,10 @@ def test_steps_start_again_once_for_a_new_column(landed, follow):
     ]
 
 
+def doubled(rows):
+    return rows.withColumn("n", rows.n * 2)
+
+
 @pytest.mark.full
 def test_step_of_the_follow_loop_reads_the_values_of_a_widened_column(landed):
     """Spark would take the values of the wider column for those of the narrower one."""
@@ -87,10 +91,10 @@ def test_step_of_the_follow_loop_reads_the_values_of_a_widened_column(landed):
         alter(landed, "ALTER COLUMN n TYPE BIGINT", "copied")
         alter(landed, "ALTER COLUMN n TYPE BIGINT")
 
-    landed.steps(LAND + COPY)
+    landed.steps(LAND + COPY.replace("writes", f"transform: {__name__}:doubled, writes"))
     run_readers(landed, widen, rows="('c', 5000000000)", follow=True, until="copy", only=["copy"])
     copied = landed.spark.read.format("delta").load(str(landed.directory / "tables" / "copied"))
-    assert ("c", 5000000000) in [tuple(row) for row in copied.collect()]
+    assert ("c", 10000000000) in [tuple(row) for row in copied.collect()]
 
 
 def without_duplicates(rows):
