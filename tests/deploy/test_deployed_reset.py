@@ -77,4 +77,4 @@ def test_pipeline_without_a_deployed_job(tiny):
     assert "no deployed job of environment 'prod' runs pipeline 'p'" in output
     assert "headrace deploy --env prod" in output
     tiny.deploy(environment="prod")
-    assert "which has no JSON" in reset(tiny, "p", "--env", "prod", "-o", "json", code=2)
+    assert "-o json is not supported" in reset(tiny, "p", "--env", "prod", "-o", "json", code=2)

@@ -147,17 +147,29 @@ def test_skipped_versions_are_counted(ran):
     assert values(ran, "copied") == [1, 2, 3, 5]
 
 
-def test_position_of_a_checkpoint_without_a_batch_is_unknown(flow):
+def test_offset_of_another_input_is_no_position(ran):
+    """The offset in the checkpoint of `copy` belongs to the table that it read before."""
+    other = (
+        "    other: {layer: bronze, reads: {rows: {source: rows, schema: 'id INT, n INT'}}, writes: {table: other}}\n"
+    )
+    ran.steps(STEPS.rstrip() + "\n" + other)
+    ran.run()
+    ran.steps(STEPS.replace("{rows: {table: landed}}", "{rows: {table: other}}").rstrip() + "\n" + other)
+    with pytest.raises(GuardError, match="the position of the previous checkpoint is unknown"):
+        start_over(ran, "copy", position="checkpoint", table="keep")
+
+
+def test_files_have_no_position(flow):
     flow.source("rows")
     flow.steps(STEPS)
-    with pytest.raises(GuardError, match="the previous checkpoint has no position that is known"):
+    with pytest.raises(GuardError, match="a source of kind files can only be read from the beginning"):
         start_over(flow, "land", position="checkpoint")
 
 
 @pytest.mark.full
 def test_input_that_chooses_its_start_itself(ran):
     ran.steps(STEPS.replace("{table: landed}}, writes", "{table: landed, options: {startingVersion: 0}}}, writes"))
-    with pytest.raises(GuardError, match="chooses itself where it starts, with its option startingVersion"):
+    with pytest.raises(GuardError, match="option startingVersion already sets where this input starts"):
         start_over(ran, "copy", position="1")
     planned = reset.plan_reset(ran.spark, ran.bundle(), "flow", ["copy"])
     assert "reads table landed from the position in its option startingVersion" in format_resets(planned)
@@ -179,7 +191,7 @@ def test_state_starts_empty(flow):
     flow.run()
     (planned,) = start_over(flow, "unique", position="checkpoint", table="keep")
     assert planned.warnings == (
-        "its state starts empty: windows, joins and duplicates that began before this position are incomplete",
+        "the state starts empty: windows, joins and deduplication do not include rows from before this position",
     )
 
 

@@ -124,6 +124,16 @@ def test_running_step_is_not_reset(ran):
     assert {generation(ran, step).number for step in ("land", "copy", "newest")} == {1}
 
 
+@pytest.mark.full
+def test_reader_of_the_quarantine_does_not_start_before_it_is_truncated(ran):
+    bad = "    bad: {layer: silver, reads: {rows: {table: landed_quarantine}}, writes: {table: bad}}\n"
+    ran.steps(STEPS.rstrip() + "\n" + bad)
+    ran.run()
+    start_over(ran, "land", downstream=True)
+    with pytest.raises(HeadraceError, match="streams from table 'landed_quarantine', which step 'land' will truncate"):
+        ran.run("bad")
+
+
 def test_reader_does_not_start_before_the_table_that_it_streams_is_truncated(ran):
     start_over(ran, "land", downstream=True)
     with pytest.raises(HeadraceError, match="streams from table 'landed', which step 'land' will truncate"):
@@ -165,6 +175,46 @@ def test_reset_is_undone(ran):
     assert generation(ran, "land").number == 1
 
 
+def test_interrupted_undo_can_be_repeated(ran, monkeypatch):
+    start_over(ran, "copy")
+    bundle = ran.bundle()
+    StartGuard(ran.spark, bundle, "flow", order.select_steps(bundle, "flow", ["copy"])).record_start("copy")
+
+    def fail(*arguments):
+        raise OSError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reset, "restore_version", fail)
+        with pytest.raises(OSError, match="killed"):
+            undo(ran, "copy")
+    assert values(ran, "copied") == [[]]
+    undo(ran, "copy")
+    assert values(ran, "copied") == [[1]]
+    ran.run()
+    assert values(ran, "copied") == [[1, 2]]
+
+
+def test_reset_that_was_planned_before_a_run_or_another_reset_is_refused(ran):
+    bundle = ran.bundle()
+    planned = reset.plan_reset(ran.spark, bundle, "flow", ["copy"])
+    ran.run()
+    with pytest.raises(GuardError, match="has been run or reset after this reset was planned"):
+        reset.apply_reset(ran.spark, bundle, planned)
+    planned = reset.plan_reset(ran.spark, bundle, "flow", ["copy"])
+    start_over(ran, "copy")
+    with pytest.raises(GuardError, match="has been run or reset after this reset was planned"):
+        reset.apply_reset(ran.spark, bundle, planned)
+    assert generation(ran, "copy").number == 2
+
+
+def test_undo_is_refused_if_an_unfinished_batch_may_have_written_to_a_kept_table(ran):
+    start_over(ran, "newest")
+    ran.run("newest")
+    (ran.directory / "checkpoints" / "flow" / "newest" / "2" / "spark" / "commits" / "0").unlink()
+    with pytest.raises(GuardError, match="has written rows since its reset"):
+        undo(ran, "newest")
+
+
 @pytest.mark.full
 def test_undo_restores_a_table_that_a_start_has_truncated(ran):
     start_over(ran, "copy")
@@ -179,9 +229,7 @@ def test_undo_restores_a_table_that_a_start_has_truncated(ran):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("resets", "message"), [(0, "has no reset that could be undone"), (1, "has completed a batch")]
-)
+@pytest.mark.parametrize(("resets", "message"), [(0, "has no reset that could be undone"), (1, "has written rows")])
 def test_reset_that_cannot_be_undone(ran, resets, message):
     if resets:
         start_over(ran, "copy")

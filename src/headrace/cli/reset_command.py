@@ -96,14 +96,14 @@ def reset(
 ) -> None:
     """Start steps over.
 
-    The next run of the steps reads everything that their sources still have, or from the position --from, with new
-    checkpoints. Shows what the reset changes, and asks for confirmation. Deletes nothing in a checkpoint. Tables are
-    truncated when their step starts.
+    The next run of the steps reads with new checkpoints: everything that the sources still have, or only from the
+    position --from. Shows what the reset changes, and asks for confirmation. Deletes nothing in a checkpoint. Tables
+    are truncated when their step starts.
 
     --undo does not ask for confirmation.
 
-    In an environment where the pipeline is deployed, a run of the deployed release executes the reset. Its jobs are
-    stopped before, and stay stopped until `headrace start`.
+    In an environment where the pipeline is deployed, a run of the deployed release executes the reset. The jobs of the
+    pipeline are stopped first, and stay stopped until `headrace start`.
     """
     from headrace.config.load import find_root, load_bundle
     from headrace.deploy.deployed_reset import open_deployed_pipeline
@@ -115,7 +115,9 @@ def reset(
     deployed = open_deployed_pipeline(root, environment, pipeline)
     if deployed is not None:
         if as_json:
-            raise click.UsageError("the output of a deployed reset is that of a run, which has no JSON")
+            raise click.UsageError("-o json is not supported where the pipeline is deployed: a run executes the reset")
+        if values:
+            raise click.UsageError("--value has no effect where the pipeline is deployed: the job has its own values")
         parameters = {
             "steps": ",".join(steps),
             "downstream": "true" if downstream else "",
@@ -154,8 +156,13 @@ def _reset(
             click.echo(format_resets(planned))
         confirm_checkpoint_change(yes=yes)
         apply_reset(spark, bundle, planned)
-    if not as_json:
-        click.echo(f"Start them with: headrace run {pipeline}. Until then: headrace reset {pipeline} --undo")
+    if as_json:
+        return
+    env = "" if bundle.environment.name == "local" else f" --env {bundle.environment.name}"
+    for name in dict.fromkeys(each.pipeline for each in planned):
+        options = "".join(f" --step {each.step.name}" for each in planned if each.pipeline == name)
+        click.echo(f"To start: headrace run {name}{env}")
+        click.echo(f"To undo it before: headrace reset {name}{options} --undo{env}")
 
 
 def _undo(bundle: Bundle, pipeline: str, steps: Sequence[str], *, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """Reset steps of a deployed pipeline: a run that belongs to no job executes the reset where the tables are.
 
-It uses the release and the cluster of the job that runs the pipeline. The job is stopped before, and stays stopped.
+It uses the release and the cluster of the job that runs the pipeline. The job is stopped first, and stays stopped.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from headrace.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +40,8 @@ class InputStart:
     options: dict[str, str] = field(default_factory=dict)  # empty: where a new checkpoint starts
     text: str = "from the beginning"
     repeats: bool = True  # it may read rows that the previous checkpoint has read
-    skipped: str = ""  # as text, how much comes after the previous checkpoint and is not read
+    skipped: str = ""  # what is never read, as text: "3 records"
+    is_beginning: bool = False
 
 
 def parse_position(text: str) -> Position:
@@ -47,7 +50,7 @@ def parse_position(text: str) -> Position:
         return Position()
     if text == "checkpoint":
         return Position(is_checkpoint=True)
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return Position(version=int(text))
     if text.startswith("{"):
         return Position(offsets=_parse_offsets(text))
@@ -67,7 +70,14 @@ def count_text(count: int, unit: str) -> str:
 
 def in_session_zone(spark: SparkSession, time: datetime) -> datetime:
     """Return the time in the time zone of the session."""
-    zone = ZoneInfo(str(spark.conf.get("spark.sql.session.timeZone")))
+    name = str(spark.conf.get("spark.sql.session.timeZone"))
+    try:
+        zone = ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ConfigurationError(
+            f"the time zone of the session, {name}, is not a name of the IANA database",
+            fix="set spark.sql.session.timeZone to a name like Europe/Berlin, or pass a version or offsets",
+        ) from None
     return time.astimezone(zone) if time.tzinfo else time.replace(tzinfo=zone)
 
 

@@ -91,7 +91,10 @@ def change_problems(pipeline: str, step: Step, found: StepChanges, keys: KeyLoca
     for each in found.refused:
         where = keys.where("steps", step.name, *_key_path(step, each))
         message = f"step {step.name!r} has changed since its checkpoint was written: {each.sentence}"
-        problems.append(Problem(where, message, fix_of_refusal(each, digest, start_over)))
+        # A reset keeps the rows of an upsert by default.
+        keeps_wrong_rows = each.verdict is Verdict.WRONG_ROWS and any(sink.mode == "upsert" for sink in step.writes)
+        command = f"{start_over} --table truncate" if keeps_wrong_rows else start_over
+        problems.append(Problem(where, message, fix_of_refusal(each, digest, command)))
     return problems
 
 

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from headrace.checkpoints.generations import Generation
-from headrace.config.models import Environment, KafkaSource, Read, Setting, Step
+from headrace.config.models import Environment, KafkaSource, Read, Setting, Source, Step
 from headrace.config.spark_options import option
 from headrace.errors import ConfigurationError, add_location
 from headrace.io.delta import table_start
-from headrace.io.delta.delta_table import table_of
+from headrace.io.delta.delta_table import Table, table_of
+from headrace.io.delta.table_identity import table_identity
 from headrace.io.sources import kafka_start
 from headrace.io.start_position import InputStart, Position, ReachedOffset
 
@@ -75,26 +76,42 @@ def _find_start(
     own_start = _own_start(read, environment)
     if own_start:
         raise ConfigurationError(
-            f"the input chooses itself where it starts, with its option {own_start}",
+            f"option {own_start} already sets where this input starts",
             fix=f"remove the option {own_start}, or reset without --from",
         )
-    if position.is_checkpoint and reached is None:
+    table = table_of(environment, read.table) if read.table else None
+    source = environment.sources[str(read.source)] if read.source else None
+    reached = _own_offset(spark, table, source, reached)
+    if position.is_checkpoint and reached is None and (table or isinstance(source, KafkaSource)):
         raise ConfigurationError(
-            "the previous checkpoint has no position that is known: the step has several streaming inputs, no batch, "
-            "or a batch that was not completed",
+            "the position of the previous checkpoint is unknown: the step has several streaming inputs or reads "
+            "another one now, or its checkpoint has no batch or an unfinished one",
             fix="pass --from with a time or another position",
         )
-    if read.table:
-        return table_start.find_start(spark, table_of(environment, read.table), position, reached)
-    source = environment.sources[str(read.source)]
+    if table is not None:
+        return table_start.find_start(spark, table, position, reached)
     if isinstance(source, KafkaSource):
         return kafka_start.find_start(spark, source, position, reached)
     if position.is_beginning:
-        return InputStart()
+        return InputStart(is_beginning=True)
     raise ConfigurationError(
-        f"a source of kind {source.kind} can only be read from the beginning",
-        fix="reset without --from; of files, you can move those that shall not be read again to another directory",
+        f"a source of kind {source.kind if source else ''} can only be read from the beginning",
+        fix="reset without --from; to skip files, move them to another directory first",
     )
+
+
+def _own_offset(
+    spark: SparkSession, table: Table | None, source: Source | None, reached: ReachedOffset | None
+) -> ReachedOffset | None:
+    """Return the offset if it belongs to this table or to these topics; the step may have read another input before."""
+    if reached is None:
+        return None
+    if table is not None:
+        identity = table_identity(spark, table)
+        return reached if identity and reached.get("reservoirId") == identity[0] else None
+    if not isinstance(source, KafkaSource) or not all(isinstance(partitions, dict) for partitions in reached.values()):
+        return None
+    return {topic: each for topic, each in reached.items() if not source.topics or topic in source.topics} or None
 
 
 def _default_start(read: Read, environment: Environment) -> str:

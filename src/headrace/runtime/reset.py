@@ -1,12 +1,12 @@
 """Start steps over: plan what a reset changes, start new checkpoint generations, and return to the previous ones.
 
-A reset deletes nothing in a checkpoint. It makes the next generation current. The tables are truncated when the step
-starts the next time, so that a reset that is undone before leaves the tables unchanged.
+A reset deletes nothing in a checkpoint: it makes the next generation current. Tables are truncated at the next start of
+the step, so a reset that is undone before that start has not changed them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +53,7 @@ class StepReset:
     tables: tuple[TableReset, ...] = ()  # those that exist, the quarantine table included
     starts: Mapping[str, InputStart] = field(default_factory=dict)  # where its streaming inputs start to read
     warnings: tuple[str, ...] = ()
+    planned_batches: tuple[int, ...] = ()  # of the checkpoint, when the reset was planned
 
     @property
     def new_generation(self) -> int:
@@ -92,7 +93,9 @@ def plan_reset(
         except HeadraceError as error:
             problems += error.problems
         problems += check_sinks(bundle, name, step, starts.values(), keep_tables=table == "keep")
-        resets.append(StepReset(name, step, checkpoint, tables, starts, tuple(_warnings(step, checkpoint, starts))))
+        warnings = tuple(_warnings(step, checkpoint, starts))
+        planned = read_checkpoint(checkpoint.files, f"{checkpoint.generation.number}/spark").planned
+        resets.append(StepReset(name, step, checkpoint, tables, starts, warnings, planned))
         rewritten |= tables_of(bundle, step) - {each.name for each in tables if not each.truncated}
     problems += check_readers(bundle, pipeline, steps, rewritten)
     if problems:
@@ -101,12 +104,16 @@ def plan_reset(
 
 
 def apply_reset(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]) -> None:
-    """Make the new generations current. Raise GuardError if one of the steps is running.
+    """Make the new generations current.
+
+    Raise GuardError if one of the steps is running, or has been run or reset after the reset was planned.
 
     Reset readers before the steps whose tables they read: if this is interrupted, a reader that was reset alone is
     still correct.
     """
-    with _locked(spark, bundle, resets):
+    with _locked(spark, bundle, [(reset.pipeline, reset.step) for reset in resets]):
+        for reset in resets:
+            _require_current(spark, bundle, reset)
         for reset in reversed(resets):
             tables = {table.name: table.accepted for table in reset.tables}
             starts = {name: start.options for name, start in reset.starts.items() if start.options}
@@ -116,34 +123,53 @@ def apply_reset(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]
 def undo_reset(spark: SparkSession, bundle: Bundle, pipeline: str, names: Collection[str]) -> tuple[StepReset, ...]:
     """Return to the previous generations of the steps, and restore the tables that were truncated.
 
-    Raise GuardError if a step was not reset, if its new generation has completed a batch, if another step streams from
-    a table that has been truncated, or if a step is running.
+    Raise GuardError if a step was not reset, if its new generation has written rows, if another step streams from a
+    table that has been truncated, or if a step is running.
     """
-    resets: list[StepReset] = []
-    problems: list[Problem] = []
-    for step in order.select_steps(bundle, pipeline, names):
-        checkpoint = open_checkpoint(bundle, pipeline, step.name, spark)
-        resets.append(StepReset(pipeline, step, checkpoint))
-        generation = checkpoint.generation
-        has_completed = bool(read_checkpoint(checkpoint.files, f"{generation.number}/spark").completed)
-        problems += check_undo(bundle, pipeline, step, generation, has_completed=has_completed)
-    if problems:
-        raise GuardError.of(problems)
-    with _locked(spark, bundle, resets):
+    steps = order.select_steps(bundle, pipeline, names)
+    with _locked(spark, bundle, [(pipeline, step) for step in steps]):
+        resets = [StepReset(pipeline, step, open_checkpoint(bundle, pipeline, step.name, spark)) for step in steps]
+        problems: list[Problem] = []
+        for reset in resets:
+            generation = reset.checkpoint.generation
+            content = read_checkpoint(reset.checkpoint.files, f"{generation.number}/spark")
+            # Rows of an incomplete batch would stay in a table that was kept; RESTORE removes them from others.
+            keeps_tables = any(table.origin == "kept" for table in generation.tables.values())
+            has_written = bool(content.planned if keeps_tables else content.completed)
+            problems += check_undo(bundle, pipeline, reset.step, generation, has_written=has_written)
+        if problems:
+            raise GuardError.of(problems)
         for reset in resets:
             _undo_step(spark, bundle, reset)
     return tuple(resets)
 
 
+def _require_current(spark: SparkSession, bundle: Bundle, reset: StepReset) -> None:
+    """Raise GuardError if the step has been run or reset after the reset was planned."""
+    now = open_checkpoint(bundle, reset.pipeline, reset.step.name, spark)
+    content = read_checkpoint(now.files, f"{now.generation.number}/spark")
+    if now.generation != reset.checkpoint.generation or content.planned != reset.planned_batches:
+        raise GuardError(
+            f"step {reset.step.name!r} has been run or reset after this reset was planned",
+            where=bundle.where(reset.pipeline, "steps", reset.step.name),
+            fix="run the same command again",
+        )
+
+
 def _undo_step(spark: SparkSession, bundle: Bundle, reset: StepReset) -> None:
     generation, files = reset.checkpoint.generation, reset.checkpoint.files
-    truncated = {name: table for name, table in generation.tables.items() if table.origin == "truncated"}
+    truncated = {name: accepted for name, accepted in generation.tables.items() if accepted.origin == "truncated"}
     restored = {}
-    for name, table in truncated.items():
-        if not table.is_pending:  # if this is interrupted, the next start truncates the table again
-            generation = generation.with_table(name, table.pending())
-            write_generation(files, generation)
-            restored[name] = restore_version(spark, table_of(bundle.environment, name), table.version)
+    for name, accepted in truncated.items():
+        table = table_of(bundle.environment, name)
+        state = table_state(spark, table)
+        if state is None or (accepted.is_pending and state.version == accepted.version):
+            continue  # no start has truncated it
+        # If this is interrupted, the table is pending in a newer version: the next undo restores it, or the next start
+        # truncates it again.
+        generation = generation.with_table(name, accepted.pending())
+        write_generation(files, generation)
+        restored[name] = restore_version(spark, table, accepted.version)
     write_generation(files, generation.undone(restored))
 
 
@@ -177,12 +203,14 @@ def _reached_offset(step: Step, checkpoint: StepCheckpoint) -> ReachedOffset | N
 
 
 def _warnings(step: Step, checkpoint: StepCheckpoint, starts: Mapping[str, InputStart]) -> Iterator[str]:
-    for sink in step.writes:
+    for sink in step.writes if any(start.repeats for start in starts.values()) else ():
         if not sink.table:
-            yield f"{sink.kind} {getattr(sink, sink.kind)!r} gets all of these rows again"
+            label = "the console" if sink.console else f"{sink.kind} {getattr(sink, sink.kind)!r}"
+            yield f"{label} gets rows a second time"
     record = read_record(checkpoint.files, checkpoint.generation.number)
-    if any(start.options for start in starts.values()) and record and record.signature.get("stateful"):
-        yield "its state starts empty: windows, joins and duplicates that began before this position are incomplete"
+    starts_later = any(start.options and not start.is_beginning for start in starts.values())
+    if starts_later and record and record.signature.get("stateful"):
+        yield "the state starts empty: windows, joins and deduplication do not include rows from before this position"
 
 
 def _selected(bundle: Bundle, pipeline: str, names: Collection[str], *, downstream: bool) -> list[tuple[str, Step]]:
@@ -199,10 +227,10 @@ def _selected(bundle: Bundle, pipeline: str, names: Collection[str], *, downstre
     return [(name, step) for name, step in ordered if (name, step.name) in selected]
 
 
-def _locked(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]) -> ExitStack:
+def _locked(spark: SparkSession, bundle: Bundle, steps: Iterable[tuple[str, Step]]) -> ExitStack:
     """Lock the steps until the returned context ends. Raise GuardError if one of them is running."""
     with ExitStack() as stack:
-        for reset in resets:
-            directory = step_directory(bundle.environment, reset.pipeline, reset.step.name)
-            stack.callback(Lock(spark, directory, reset.step.name).release)
+        for pipeline, step in steps:
+            directory = step_directory(bundle.environment, pipeline, step.name)
+            stack.callback(Lock(spark, directory, step.name).release)
         return stack.pop_all()

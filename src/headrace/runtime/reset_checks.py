@@ -14,7 +14,7 @@ from headrace.io.start_position import InputStart
 def check_sinks(
     bundle: Bundle, pipeline: str, step: Step, starts: Iterable[InputStart], *, keep_tables: bool
 ) -> Iterator[Problem]:
-    """Yield the sinks of a step with which it cannot be reset: folders, and with `keep_tables` some tables.
+    """Yield a problem for each sink that prevents the reset: folders, and with `keep_tables` some tables.
 
     `starts` says where its streaming inputs start to read.
     """
@@ -24,7 +24,7 @@ def check_sinks(
         if keep_tables and sink.table and sink.mode == "append" and repeats:
             message = f"step {step.name!r} would append rows to table {sink.table!r} a second time"
             fix = "pass --table truncate; only a sink with mode: upsert can keep its rows and get them again"
-            if _knows_checkpoint(bundle, step):
+            if _can_continue(bundle, step):
                 fix += "; to read only what the previous checkpoint has not read: --from checkpoint"
             yield Problem(where, message, fix)
         if sink.folder:
@@ -38,7 +38,7 @@ def check_sinks(
 def check_readers(
     bundle: Bundle, pipeline: str, reset_steps: Collection[tuple[str, Step]], truncated: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield the steps that stream from a truncated or missing table and are not reset: they would fail.
+    """Yield a problem for each step that streams from a truncated or missing table and is not reset: it would fail.
 
     `reset_steps` are the steps of the reset, each with its pipeline, and `truncated` the tables that are not kept.
     """
@@ -53,18 +53,18 @@ def check_readers(
 
 
 def check_undo(
-    bundle: Bundle, pipeline: str, step: Step, generation: Generation, *, has_completed: bool
+    bundle: Bundle, pipeline: str, step: Step, generation: Generation, *, has_written: bool
 ) -> Iterator[Problem]:
     """Yield the reasons why the reset of a step cannot be undone.
 
-    `has_completed` says whether a batch of the new generation is completed.
+    `has_written` says whether the new generation may have written rows that the undo would not remove.
     """
     where = bundle.where(pipeline, "steps", step.name)
     if not generation.previous:
         yield Problem(where, f"step {step.name!r} has no reset that could be undone", "name the step that was reset")
         return
-    if has_completed:
-        message = f"step {step.name!r} has completed a batch since its reset, so the reset cannot be undone"
+    if has_written:
+        message = f"step {step.name!r} has written rows since its reset, so the reset cannot be undone"
         yield Problem(where, message, "to start it over again, use headrace reset without --undo")
     truncated = [
         name for name, table in generation.tables.items() if table.origin == "truncated" and not table.is_pending
@@ -89,7 +89,7 @@ def stream_readers(bundle: Bundle, tables: Collection[str]) -> Iterator[tuple[st
                 yield pipeline.name, step
 
 
-def _knows_checkpoint(bundle: Bundle, step: Step) -> bool:
+def _can_continue(bundle: Bundle, step: Step) -> bool:
     """Return whether a new checkpoint can start where the previous one stopped: if it reads one table, or one source.
 
     The source must be topics: a checkpoint has no position in files.

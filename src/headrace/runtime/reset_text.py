@@ -60,4 +60,6 @@ def _action(reset: StepReset, truncated: bool) -> str:
     if truncated:
         return "truncated at the next start"
     has_new_rows_only = not any(start.repeats for start in reset.starts.values())
-    return "kept; new rows are added" if has_new_rows_only else "kept; equal keys are updated"
+    return (
+        "kept; new rows are added" if has_new_rows_only else "kept; rows with equal keys are replaced, other rows stay"
+    )

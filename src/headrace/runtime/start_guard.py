@@ -21,6 +21,7 @@ from headrace.config.models import Bundle, Step
 from headrace.errors import GuardError, HeadraceError, Problem
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import set_writers, table_identity, table_state, truncate
+from headrace.io.sinks.quarantine import quarantine_table
 from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
 from headrace.runtime.session_settings import frozen_settings
 from headrace.runtime.step_checkpoint import StepCheckpoint, open_checkpoint
@@ -190,7 +191,9 @@ class StartGuard:
         for pipeline in self._bundle.pipelines.values():
             for writer in pipeline.steps.values():
                 is_in_run = pipeline.name == self._pipeline and writer.name in self._steps
-                if is_in_run or not streamed & set(writer.tables_written):
+                quarantine = quarantine_table(writer, self._bundle.environment)
+                tables = {*writer.tables_written, *([quarantine.name] if quarantine else [])}
+                if is_in_run or not streamed & tables:
                     continue
                 generation = open_checkpoint(self._bundle, pipeline.name, writer.name, self._spark).generation
                 for table in streamed & generation.pending_tables.keys():

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
 # The types to which Delta can widen a type (4.4.0).
 WIDER_TYPES = {
-    "TINYINT": ("SMALLINT", "INT", "BIGINT", "DECIMAL", "DOUBLE"),
-    "SMALLINT": ("INT", "BIGINT", "DECIMAL", "DOUBLE"),
-    "INT": ("BIGINT", "DECIMAL", "DOUBLE"),
-    "BIGINT": ("DECIMAL",),
+    "TINYINT": ("SMALLINT", "INT", "BIGINT", "DOUBLE"),
+    "SMALLINT": ("INT", "BIGINT", "DOUBLE"),
+    "INT": ("BIGINT", "DOUBLE"),
     "FLOAT": ("DOUBLE",),
     "DATE": ("TIMESTAMP_NTZ",),
 }
+
+# The digits before the point that a decimal type needs, so that Delta can widen an integer type to it.
+DECIMAL_DIGITS = {"TINYINT": 10, "SMALLINT": 10, "INT": 10, "BIGINT": 20}
 
 
 class Difference(NamedTuple):
@@ -60,7 +62,9 @@ class Difference(NamedTuple):
         if isinstance(self.old, DecimalType) and isinstance(self.new, DecimalType):
             digits = self.new.precision - self.new.scale, self.old.precision - self.old.scale
             return digits[0] >= digits[1] and self.new.scale >= self.old.scale
-        return self.new_type.partition("(")[0] in WIDER_TYPES.get(self.old_type, ())
+        if isinstance(self.new, DecimalType) and self.old_type in DECIMAL_DIGITS:
+            return self.new.precision - self.new.scale >= DECIMAL_DIGITS[self.old_type]
+        return self.new_type in WIDER_TYPES.get(self.old_type, ())
 
 
 def differences(old: StructType, new: StructType, path: tuple[str, ...] = ()) -> Iterator[Difference]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from headrace.errors import ConfigurationError
@@ -21,22 +22,22 @@ def find_start(spark: SparkSession, table: Table, position: Position, reached: R
     Raise ConfigurationError if the table has no such position.
     """
     if position.is_beginning:
-        return InputStart()
+        return InputStart(is_beginning=True)
     if position.offsets is not None:
         raise ConfigurationError("a table has no topics", fix="pass a time, or a version of the table: --from 42")
     if position.time is not None:
         time = in_session_zone(spark, position.time)
-        options = {"startingTimestamp": time.strftime("%Y-%m-%d %H:%M:%S.%f")}
+        # With the offset of its zone, because a step may set another time zone.
+        options = {"startingTimestamp": time.isoformat(" ", "microseconds")}
         return InputStart(options, f"from {time.isoformat(' ')}")
     newest = table.delta(spark).history(1).selectExpr("version", "unix_millis(timestamp) AS milliseconds").collect()[0]
     if position.is_checkpoint:
         version = _unread_version(reached or {})
         text = "from where the previous checkpoint stopped"
         if version > newest["version"]:  # a version that does not exist yet cannot be named, but its time can
-            time_text = spark.sql(
-                f"SELECT date_format(timestamp_millis({newest['milliseconds'] + 1}), 'yyyy-MM-dd HH:mm:ss.SSS')"
-            ).collect()[0][0]
-            return InputStart({"startingTimestamp": time_text}, text, repeats=False)
+            after_newest = datetime.fromtimestamp((newest["milliseconds"] + 1) / 1000, UTC)
+            options = {"startingTimestamp": after_newest.isoformat(" ", "milliseconds")}
+            return InputStart(options, text, repeats=False)
         return InputStart({"startingVersion": str(version)}, text, repeats=False)
     version = int(position.version or 0)
     if version > newest["version"]:

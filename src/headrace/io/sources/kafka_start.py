@@ -19,7 +19,7 @@ def find_start(
 ) -> InputStart:
     """Return where the topics of a source start to be read. See `find_start` in `io.delta.table_start`."""
     if position.is_beginning:
-        return InputStart({"startingOffsets": "earliest"})
+        return InputStart({"startingOffsets": "earliest"}, is_beginning=True)
     if position.version is not None:
         raise ConfigurationError(
             "topics have no versions", fix='pass a time, or offsets: --from \'{"orders": {"0": 120, "1": 98}}\''
@@ -33,12 +33,12 @@ def find_start(
     offsets = dict(reached or {}) if position.is_checkpoint else position.offsets or {}
     _require_partitions(source, offsets, reached or {})
     text = json.dumps(offsets)
-    skipped = _skipped_records(offsets, reached)
+    gaps = _gaps(offsets, reached or {})
     return InputStart(
         {"startingOffsets": text},
         "from where the previous checkpoint stopped" if position.is_checkpoint else f"from the offsets {text}",
-        repeats=skipped is None,
-        skipped=count_text(skipped or 0, "record"),
+        repeats=not gaps or min(gaps) < 0,
+        skipped=count_text(sum(gap for gap in gaps if gap > 0), "record"),
     )
 
 
@@ -59,14 +59,13 @@ def _require_partitions(source: KafkaSource, offsets: TopicOffsets, reached: Map
             )
 
 
-def _skipped_records(offsets: TopicOffsets, reached: Mapping[str, Mapping[str, int]] | None) -> int | None:
-    """Return how many records lie between the offsets that a checkpoint has reached and these.
+def _gaps(offsets: TopicOffsets, reached: Mapping[str, Mapping[str, int]]) -> list[int]:
+    """Return for each partition how many records lie between the offset of a checkpoint and this one.
 
-    Return None if some of these offsets come before, or may come before, those of the checkpoint.
+    A negative number means that records are read again, or may be: -1 and -2 as offsets are the end and the beginning.
     """
-    gaps = [
+    return [
         offsets[topic][partition] - offset
-        for topic, partitions in (reached or {}).items()
+        for topic, partitions in reached.items()
         for partition, offset in partitions.items()
     ]
-    return sum(gaps) if gaps and min(gaps) >= 0 else None
