@@ -81,3 +81,9 @@ def test_restore_of_an_undone_reset_is_accepted():
     assert messages(RAN, table, undone) == []
     (message,) = messages(RAN, replace(table, restore_commit_version=6), undone)
     assert "(commit 6)" in message
+
+
+def test_commands_in_errors_name_the_environment():
+    step = StepState(STEP, "", "/c", Generation(), NEW, None, {"gold": TABLE}, environment_option=" --env prod")
+    assert step.reset_command.endswith(" --env prod")
+    assert [" --env prod" in problem.fix for problem in check_pair(step)] == [True]

@@ -65,11 +65,12 @@ class StepState:
     # By query id, the step of each checkpoint in the environment.
     queries: Mapping[str, Writer] = field(default_factory=dict)
     steps: frozenset[tuple[str, str]] = frozenset()  # pipeline and name of all steps of the bundle
+    environment_option: str = ""  # the option that selects the environment in commands: see `Environment.option`
 
     @property
     def reset_command(self) -> str:
         """The command that starts the step over."""
-        return f"headrace reset {self.writer.pipeline} --step {self.writer.step}"
+        return f"headrace reset {self.writer.pipeline} --step {self.writer.step}{self.environment_option}"
 
 
 def check_pair(step: StepState) -> list[Problem]:
@@ -198,10 +199,10 @@ def _renamed_step(step: StepState, name: str, old: Writer) -> Problem:
         paths = f"{old.pipeline} {step.writer.pipeline}"
     else:
         paths = f"{old.pipeline}/{old.step} {step.writer.pipeline}/{step.writer.step}"
-    fix = f"if it was renamed, rename its checkpoint too: headrace checkpoint rename {paths}"
+    fix = f"if it was renamed, rename its checkpoint too: headrace checkpoint rename {paths}{step.environment_option}"
     return Problem(step.where, message, fix)
 
 
 def _adopt_command(step: StepState) -> str:
     """Return the command with which the step adopts its tables."""
-    return f"headrace checkpoint adopt {step.writer.pipeline}/{step.writer.step}"
+    return f"headrace checkpoint adopt {step.writer.pipeline}/{step.writer.step}{step.environment_option}"

@@ -158,7 +158,7 @@ def _reset(
         apply_reset(spark, bundle, planned)
     if as_json:
         return
-    env = "" if bundle.environment.name == "local" else f" --env {bundle.environment.name}"
+    env = bundle.environment.option
     for name in dict.fromkeys(each.pipeline for each in planned):
         options = "".join(f" --step {each.step.name}" for each in planned if each.pipeline == name)
         click.echo(f"To start: headrace run {name}{env}")

@@ -48,7 +48,7 @@ def check_readers(
             if (reader_pipeline, reader) not in reset_steps:
                 message = f"step {reader.name!r} streams from a table of step {writer.name!r}, and would fail"
                 message += " when that table is written from the beginning"
-                fix = f"reset it too: headrace reset {pipeline} {names} --downstream"
+                fix = f"reset it too: headrace reset {pipeline} {names} --downstream{bundle.environment.option}"
                 yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
 
 
@@ -71,7 +71,8 @@ def check_undo(
     ]
     for reader_pipeline, reader in stream_readers(bundle, set(truncated)):
         message = f"step {reader.name!r} streams from a table that the reset truncated, and would read its rows twice"
-        fix = f"run the step, so that it reads everything again: headrace run {pipeline} --step {step.name}"
+        command = f"headrace run {pipeline} --step {step.name}{bundle.environment.option}"
+        fix = f"run the step, so that it reads everything again: {command}"
         yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
 
 

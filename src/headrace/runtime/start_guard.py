@@ -58,6 +58,7 @@ class StartGuard:
         release: str = "",
     ) -> None:
         self._spark, self._bundle, self._pipeline, self._release = spark, bundle, pipeline, release
+        self._option = bundle.environment.option
         self._steps = {step.name: step for step in steps}
         self.checkpoints = {name: open_checkpoint(bundle, pipeline, name, spark) for name in self._steps}
         self._signatures: dict[str, Signature | None] = {}
@@ -101,7 +102,9 @@ class StartGuard:
             found = find_changes(step, environment, record, ready.signature, ready.stream, checkpoint.spark_directory)
             self.changes[step.name] = found
             self.restored_settings[step.name] = content.settings
-            problems += change_problems(self._pipeline, step, found, self._bundle.locations_of(self._pipeline))
+            problems += change_problems(
+                self._pipeline, step, found, self._bundle.locations_of(self._pipeline), self._option
+            )
         return problems
 
     def notes(self, name: str) -> list[str]:
@@ -169,7 +172,7 @@ class StartGuard:
                     f"table {table_name!r} was removed or replaced, or got another writer, while step {name!r} wrote it"
                 )
         if lost:
-            fix = f"restore it; or start over: headrace reset {self._pipeline} --step {name}"
+            fix = f"restore it; or start over: headrace reset {self._pipeline} --step {name}{self._option}"
             raise GuardError(lost, where=self._bundle.where(self._pipeline, "steps", name), fix=fix)
 
     def _truncate_tables(self, checkpoint: StepCheckpoint) -> None:
@@ -201,7 +204,7 @@ class StartGuard:
                         self._bundle.where(self._pipeline, "steps", name),
                         f"step {name!r} streams from table {table!r}, which step {writer.name!r} will truncate when it "
                         "starts after its reset",
-                        f"run that step first, or with this one: headrace run {pipeline.name}",
+                        f"run that step first, or with this one: headrace run {pipeline.name}{self._option}",
                     )
 
     def _check_inputs(self, name: str) -> Iterator[Problem]:
@@ -212,7 +215,8 @@ class StartGuard:
             return
         schemas = recorded_schemas(step, record.inputs)
         changes = table_changes(self._spark, step, schemas, self._bundle.environment)
-        yield from refusals(name, self._pipeline, changes, self._bundle.where(self._pipeline, "steps", name, "reads"))
+        start_over = f"headrace reset {self._pipeline} --step {name}{self._option}"
+        yield from refusals(name, changes, self._bundle.where(self._pipeline, "steps", name, "reads"), start_over)
 
     def _check_step(self, name: str) -> list[Problem]:
         bundle, checkpoint = self._bundle, self.checkpoints[name]
@@ -228,6 +232,7 @@ class StartGuard:
             read_record(checkpoint.files, writer.generation),
             {each: table_state(self._spark, table, content.query_id) for each, table in tables.items()},
             steps=frozenset((pipeline.name, step) for pipeline in bundle.pipelines.values() for step in pipeline.steps),
+            environment_option=self._option,
         )
         # Only messages need the steps of other checkpoints, so these are read only if there is a problem.
         return check_pair(state) and check_pair(replace(state, queries=self._all_queries()))

@@ -62,7 +62,8 @@ class StepRestarts:
     def _prepare(self, step: PreparedStep, changes: list[TableChange]) -> PreparedStep:
         """Check all steps as at the start of the run, add columns to the tables of this one, and return it."""
         name = step.step.name
-        if problems := list(refusals(name, self.pipeline, changes, f"step {name!r}")):
+        start_over = f"headrace reset {self.pipeline} --step {name}{self.environment.option}"
+        if problems := list(refusals(name, changes, f"step {name!r}", start_over)):
             raise GuardError.of(problems)
         self.recorder.record("warning", name, "starts again: " + "; ".join(map(str, changes)))
         checked, problems = prepare_all(self.spark, self.steps, self.environment, on_counts=self.recorder.on_counts)

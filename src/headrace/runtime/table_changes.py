@@ -84,14 +84,17 @@ def table_changes(
     return changes
 
 
-def refusals(step: str, pipeline: str, changes: Iterable[TableChange], where: str) -> Iterator[Problem]:
-    """Yield a problem for each change with which Delta does not continue the step."""
+def refusals(step: str, changes: Iterable[TableChange], where: str, start_over: str) -> Iterator[Problem]:
+    """Yield a problem for each change with which Delta does not continue the step.
+
+    `start_over` is the command that resets the step.
+    """
     for change in changes:
         if not change.is_compatible:
             yield Problem(
                 where,
                 f"step {step!r} cannot continue: {change}",
-                f"undo the change of the table, or start over: headrace reset {pipeline} --step {step}",
+                f"undo the change of the table, or start over: {start_over}",
             )
 
 

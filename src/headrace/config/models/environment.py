@@ -96,6 +96,11 @@ class Environment(Model):
     values: dict[Name, Value] = {}
     settings: dict[str, Setting] = {}  # of Spark
 
+    @property
+    def option(self) -> str:
+        """The option that selects this environment in a command, after a space; empty for local, the default."""
+        return "" if self.name == "local" else f" --env {self.name}"
+
     def trigger_of(self, step: str) -> Trigger:
         """Return the trigger of a step; the environment's trigger unless `triggers` names the step."""
         return self.triggers.get(step, self.trigger)
