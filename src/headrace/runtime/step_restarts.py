@@ -1,4 +1,4 @@
-"""Prepare steps again during a run, because tables that they stream have got other schemas."""
+"""Prepare steps again during a run when the schemas of the tables that they stream have changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.runtime.prepare import PreparedStep, prepare, prepare_all
 from headrace.runtime.recorder import Recorder
 from headrace.runtime.session_settings import session_settings
 from headrace.runtime.start_guard import StartGuard
-from headrace.runtime.table_changes import TableChange, refusals, streamed_schemas, table_changes
+from headrace.runtime.table_changes import ColumnChange, refusals, streamed_schemas, table_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ class StepRestarts:
     _prepared: dict[str, PreparedStep] = field(default_factory=dict)  # by name; only steps that were prepared again
 
     def with_current_schemas(self, step: PreparedStep) -> PreparedStep:
-        """Return the step, prepared again if the tables that it streams have changed since it was prepared.
+        """Return the step for its next query: prepared again if the tables that it streams have changed.
 
         A query that was opened before such a change would fail, or read wrong values, because Spark takes the columns
         of a batch by their positions (4.2.0). Raise HeadraceError if the step must not continue.
@@ -43,9 +43,10 @@ class StepRestarts:
         return self._prepare(step, changes) if changes else step
 
     def after_schema_change(self, step: PreparedStep) -> PreparedStep | None:
-        """Return the step, prepared again if the tables that it streams have changed since it was prepared.
+        """Return the step prepared again after its query has failed.
 
-        Return None if they have not, so that each change starts the step again only once. Raise HeadraceError if the
+        Return None if the tables that it streams have not changed since it was prepared: then the failure has another
+        cause, and the step is not started again. Raise HeadraceError if the
         step must not continue.
         """
         changes = self._table_changes(step)
@@ -56,10 +57,10 @@ class StepRestarts:
         for warning in [*step.warnings, *self.guard.notes(step.step.name)]:
             self.recorder.record("warning", step.step.name, warning)
 
-    def _table_changes(self, step: PreparedStep) -> list[TableChange]:
+    def _table_changes(self, step: PreparedStep) -> list[ColumnChange]:
         return table_changes(self.spark, step.step, streamed_schemas(step.step, step.inputs), self.environment)
 
-    def _prepare(self, step: PreparedStep, changes: list[TableChange]) -> PreparedStep:
+    def _prepare(self, step: PreparedStep, changes: list[ColumnChange]) -> PreparedStep:
         """Check all steps as at the start of the run, add columns to the tables of this one, and return it."""
         name = step.step.name
         start_over = f"headrace reset {self.pipeline} --step {name}{self.environment.option}"

@@ -29,7 +29,7 @@ SCHEMA_CHANGED = re.compile(
 )
 
 
-class TableChange(NamedTuple):
+class ColumnChange(NamedTuple):
     """A difference between the schema of a table now and the one that a step was prepared for."""
 
     table: str
@@ -74,17 +74,17 @@ def recorded_schemas(step: Step, recorded: Mapping[str, Mapping[str, str]]) -> d
 
 def table_changes(
     spark: SparkSession, step: Step, schemas: Mapping[str, StructType], environment: Environment
-) -> list[TableChange]:
+) -> list[ColumnChange]:
     """Return how the tables that a step streams differ from earlier `schemas` of them, by input."""
     changes = []
     for name, schema in schemas.items():
         table = table_of(environment, str(step.reads[name].table))
         if table.exists(spark):
-            changes += [TableChange(table.name, each) for each in _differences(schema, table.read(spark).schema)]
+            changes += [ColumnChange(table.name, each) for each in _differences(schema, table.read(spark).schema)]
     return changes
 
 
-def refusals(step: str, changes: Iterable[TableChange], where: str, start_over: str) -> Iterator[Problem]:
+def refusals(step: str, changes: Iterable[ColumnChange], where: str, start_over: str) -> Iterator[Problem]:
     """Yield a problem for each change with which Delta does not continue the step.
 
     `start_over` is the command that resets the step.

@@ -17,9 +17,9 @@ JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
 class ControlFlow:
-    """The instructions of a code object that can be reached, without jumps that are always taken.
+    """The reachable instructions of a code object, in depth-first order.
 
-    They are ordered as they follow each other; targets of conditional jumps and exception handlers come later.
+    Instead of a jump that is always taken, its target follows.
     """
 
     def __init__(self, code: CodeType) -> None:
@@ -46,7 +46,10 @@ class ControlFlow:
         return " ".join(after)
 
     def _follow(self, offset: int) -> list[int]:
-        """Add the instructions from an offset on until a known one. Return the offsets where others begin."""
+        """Add the instructions from an offset on, up to an end or one that was added before.
+
+        Return the targets of their jumps and exception handlers.
+        """
         later: list[int] = []
         while (instruction := self._at(offset)) is not None and instruction.offset not in self._numbers:
             self._numbers[instruction.offset] = len(self.instructions)

@@ -1,4 +1,4 @@
-"""Compare the rows that a step writes with the table, if it exists: the columns that a write would add or refuse."""
+"""Compare the schema of a step's rows with that of its table: what would be added, fail, or be stored differently."""
 
 from __future__ import annotations
 
