@@ -28,7 +28,7 @@ TASKS = {
         "stop": "Stop a deployed job, or a run on this machine.",
         "show": "Show the rows of a table.",
         "reset": "Start steps over.",
-        "checkpoint": "Inspect, rename and adopt checkpoints.",
+        "checkpoint": "Inspect, compare, rename and adopt checkpoints.",
     },
     "Deploy a release": {
         "build": "Build a release.",
