@@ -235,7 +235,9 @@ def test_change_that_spark_would_refuse_is_not_offered_for_acceptance():
     read = Step(name="s", layer="bronze", reads={"rows": Read(source="rows")}, writes=())
 
     def fixes(*changes):
-        problems = change_problems("flow", read, StepChanges(changes, digest="a1"), KeyLocations("flow.yml"))
+        problems = change_problems(
+            read, StepChanges(changes, digest="a1"), KeyLocations("flow.yml"), "headrace reset flow --step s"
+        )
         return [problem.fix for problem in problems]
 
     undo = "undo the change, or start over: headrace reset flow --step s"

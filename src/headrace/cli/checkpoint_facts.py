@@ -18,12 +18,10 @@ def checkpoint_facts(
 
     With `with_details`, add its directory, and the start, the tables and the settings that are recorded in it.
     """
-    from headrace.checkpoints.spark_checkpoint import read_checkpoint
-    from headrace.checkpoints.step_record import read_record
     from headrace.runtime.step_checkpoint import open_checkpoint
 
     current = open_checkpoint(bundle, pipeline, step, spark)
-    content = read_checkpoint(current.files, f"{current.generation.number}/spark")
+    content = current.read()
     facts: dict[str, Any] = {
         "step": f"{pipeline}/{step}",
         "generation": current.generation.number,
@@ -32,7 +30,7 @@ def checkpoint_facts(
         "damaged": list(content.damage),
     }
     if with_details:
-        record = read_record(current.files, current.generation.number)
+        record = current.read_record()
         facts["directory"] = current.spark_directory
         facts["started at"] = record.started_at if record else ""
         facts["tables"] = record.tables if record else {}

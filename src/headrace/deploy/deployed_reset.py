@@ -63,8 +63,7 @@ class DeployedPipeline:
             stop_job(key, self.target, timeouts, break_lock=break_lock, report=report)
 
     def _wait_for_end(self, run_id: int, timeouts: Timeouts) -> Run:
-        run = self.target.remote.get_run(run_id)
-        for _ in polls(timeouts.start):
+        for _ in polls(timeouts.start):  # yields at least once
             run = self.target.remote.get_run(run_id)
             if not run.is_active:
                 return run

@@ -83,19 +83,19 @@ def find_changes(
     return StepChanges(changes, note if has_state else "", old.digest, is_accepted)
 
 
-def change_problems(
-    pipeline: str, step: Step, found: StepChanges, keys: KeyLocations, option: str = ""
-) -> list[Problem]:
-    """Return the problems of a step that must not start because of its changes. For `option`, see `Environment`."""
+def change_problems(step: Step, found: StepChanges, keys: KeyLocations, start_over: str) -> list[Problem]:
+    """Return the problems of a step that must not start because of its changes.
+
+    `start_over` is the command that resets the step.
+    """
     digest = found.digest if can_be_accepted(found.refused) else ""
-    start_over = f"headrace reset {pipeline} --step {step.name}"
     problems = []
     for each in found.refused:
         where = keys.where("steps", step.name, *_key_path(step, each))
         message = f"step {step.name!r} has changed since its checkpoint was written: {each.sentence}"
         # A reset keeps the rows of an upsert by default.
         keeps_wrong_rows = each.verdict is Verdict.WRONG_ROWS and any(sink.mode == "upsert" for sink in step.writes)
-        command = f"{start_over}{' --table truncate' if keeps_wrong_rows else ''}{option}"
+        command = f"{start_over} --table truncate" if keeps_wrong_rows else start_over
         problems.append(Problem(where, message, fix_of_refusal(each, digest, command)))
     return problems
 

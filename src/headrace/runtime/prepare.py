@@ -15,7 +15,7 @@ from headrace.expectations import row_checks, verdict
 from headrace.io.delta import delta_merge
 from headrace.io.sinks import kafka_sink, table_sink, target_table
 from headrace.io.sinks.open_sink import uses_spark_sink
-from headrace.io.sinks.quarantine import quarantine_schema
+from headrace.io.sinks.quarantine import quarantine_schema, tables_with_quarantine
 from headrace.io.sources.open_input import table_exists
 from headrace.io.watermarks import unbounded_state, without_watermark_marks
 from headrace.runtime.session_settings import session_settings
@@ -109,7 +109,7 @@ def prepare_all(
     # step that was not prepared for this reason.
     unreadable: set[str] = set()
     for locations, step in steps:
-        tables = {*step.tables_written, *(name + QUARANTINE_SUFFIX for name in step.tables_written[:1])}
+        tables = tables_with_quarantine(step, environment)
         if any(read.table in unreadable for read in step.reads.values()):
             unreadable |= tables
             continue

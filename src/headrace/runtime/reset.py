@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Literal
 from headrace.checkpoints.generations import AcceptedTable, write_generation
 from headrace.checkpoints.layout import step_directory
 from headrace.checkpoints.lock import Lock
-from headrace.checkpoints.spark_checkpoint import read_checkpoint, read_offsets
-from headrace.checkpoints.step_record import read_record
+from headrace.checkpoints.spark_checkpoint import SparkCheckpoint, read_offsets
 from headrace.config.models import Bundle, Step
 from headrace.errors import GuardError, HeadraceError, Problem
 from headrace.graph import order
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import restore_version, table_state
-from headrace.io.sinks.quarantine import quarantine_table
+from headrace.io.sinks.quarantine import quarantine_table, tables_with_quarantine
 from headrace.io.start_position import InputStart, Position, ReachedOffset
 from headrace.runtime.input_starts import find_starts
-from headrace.runtime.reset_checks import check_readers, check_sinks, check_undo, stream_readers, tables_of
+from headrace.runtime.reset_checks import check_readers, check_sinks, check_undo, stream_readers
 from headrace.runtime.step_checkpoint import StepCheckpoint, open_checkpoint
 
 if TYPE_CHECKING:
@@ -86,7 +85,8 @@ def plan_reset(
     for name, step in steps:
         tables = tuple(_plan_tables(spark, bundle, step, table))
         checkpoint = open_checkpoint(bundle, name, step.name, spark)
-        reached = _reached_offset(step, checkpoint)
+        content = checkpoint.read()
+        reached = _reached_offset(step, checkpoint, content)
         starts: dict[str, InputStart] = {}
         try:
             starts = find_starts(spark, step, bundle.environment, position, truncated=rewritten, reached=reached)
@@ -94,9 +94,9 @@ def plan_reset(
             problems += error.problems
         problems += check_sinks(bundle, name, step, starts.values(), keep_tables=table == "keep")
         warnings = tuple(_warnings(step, checkpoint, starts))
-        planned = read_checkpoint(checkpoint.files, f"{checkpoint.generation.number}/spark").planned
-        resets.append(StepReset(name, step, checkpoint, tables, starts, warnings, planned))
-        rewritten |= tables_of(bundle, step) - {each.name for each in tables if not each.truncated}
+        resets.append(StepReset(name, step, checkpoint, tables, starts, warnings, content.planned))
+        kept = {each.name for each in tables if not each.truncated}
+        rewritten |= tables_with_quarantine(step, bundle.environment) - kept
     problems += check_readers(bundle, pipeline, steps, rewritten)
     if problems:
         raise GuardError.of(problems)
@@ -132,7 +132,7 @@ def undo_reset(spark: SparkSession, bundle: Bundle, pipeline: str, names: Collec
         problems: list[Problem] = []
         for reset in resets:
             generation = reset.checkpoint.generation
-            content = read_checkpoint(reset.checkpoint.files, f"{generation.number}/spark")
+            content = reset.checkpoint.read()
             # Rows of an incomplete batch would stay in a table that was kept; RESTORE removes them from others.
             keeps_tables = any(table.origin == "kept" for table in generation.tables.values())
             has_written = bool(content.planned if keeps_tables else content.completed)
@@ -147,8 +147,7 @@ def undo_reset(spark: SparkSession, bundle: Bundle, pipeline: str, names: Collec
 def _require_current(spark: SparkSession, bundle: Bundle, reset: StepReset) -> None:
     """Raise GuardError if the step has been run or reset after the reset was planned."""
     now = open_checkpoint(bundle, reset.pipeline, reset.step.name, spark)
-    content = read_checkpoint(now.files, f"{now.generation.number}/spark")
-    if now.generation != reset.checkpoint.generation or content.planned != reset.planned_batches:
+    if now.generation != reset.checkpoint.generation or now.read().planned != reset.planned_batches:
         raise GuardError(
             f"step {reset.step.name!r} has been run or reset after this reset was planned",
             where=bundle.where(reset.pipeline, "steps", reset.step.name),
@@ -191,13 +190,11 @@ def _plan_table(spark: SparkSession, bundle: Bundle, name: str, *, truncated: bo
         yield TableReset(name, truncated, AcceptedTable(state.id, origin, state.version, queries, is_pending=truncated))
 
 
-def _reached_offset(step: Step, checkpoint: StepCheckpoint) -> ReachedOffset | None:
+def _reached_offset(step: Step, checkpoint: StepCheckpoint, content: SparkCheckpoint) -> ReachedOffset | None:
     """Return the offset at which the step's checkpoint has stopped; None if it is unknown, as for `find_starts`."""
-    path = f"{checkpoint.generation.number}/spark"
-    content = read_checkpoint(checkpoint.files, path)
     if not content.completed or content.last_planned != content.last_completed or content.damage:
         return None
-    offsets = read_offsets(checkpoint.files, path, content.last_completed)
+    offsets = read_offsets(checkpoint.files, f"{checkpoint.generation.number}/spark", content.last_completed)
     has_one_stream = sum(not read.static for read in step.reads.values()) == 1
     return offsets[0] if has_one_stream and len(offsets) == 1 and isinstance(offsets[0], dict) else None
 
@@ -207,7 +204,7 @@ def _warnings(step: Step, checkpoint: StepCheckpoint, starts: Mapping[str, Input
         if not sink.table:
             label = "the console" if sink.console else f"{sink.kind} {getattr(sink, sink.kind)!r}"
             yield f"{label} gets rows a second time"
-    record = read_record(checkpoint.files, checkpoint.generation.number)
+    record = checkpoint.read_record()
     starts_later = any(start.options and not start.is_beginning for start in starts.values())
     if starts_later and record and record.signature.get("stateful"):
         yield "the state starts empty: windows, joins and deduplication do not include rows from before this position"
@@ -222,7 +219,7 @@ def _selected(bundle: Bundle, pipeline: str, names: Collection[str], *, downstre
     ordered = [(Path(locations.file).stem, step) for locations, step in order.all_steps(bundle)]
     for name, step in ordered if downstream else ():
         if (name, step.name) in selected:
-            readers = stream_readers(bundle, tables_of(bundle, step))
+            readers = stream_readers(bundle, tables_with_quarantine(step, bundle.environment))
             selected |= {(other, reader.name) for other, reader in readers}
     return [(name, step) for name, step in ordered if (name, step.name) in selected]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from headrace.checkpoints.generations import Generation
 from headrace.config.models import Bundle, KafkaSource, Step, local_path
 from headrace.errors import Problem
-from headrace.io.sinks.quarantine import quarantine_table
+from headrace.io.sinks.quarantine import tables_with_quarantine
 from headrace.io.start_position import InputStart
 
 
@@ -44,7 +44,8 @@ def check_readers(
     """
     names = " ".join(f"--step {step.name}" for each, step in reset_steps if each == pipeline)
     for _, writer in reset_steps:
-        for reader_pipeline, reader in stream_readers(bundle, tables_of(bundle, writer) & set(truncated)):
+        tables = tables_with_quarantine(writer, bundle.environment) & set(truncated)
+        for reader_pipeline, reader in stream_readers(bundle, tables):
             if (reader_pipeline, reader) not in reset_steps:
                 message = f"step {reader.name!r} streams from a table of step {writer.name!r}, and would fail"
                 message += " when that table is written from the beginning"
@@ -74,12 +75,6 @@ def check_undo(
         command = f"headrace run {pipeline} --step {step.name}{bundle.environment.option}"
         fix = f"run the step, so that it reads everything again: {command}"
         yield Problem(bundle.where(reader_pipeline, "steps", reader.name), message, fix)
-
-
-def tables_of(bundle: Bundle, step: Step) -> set[str]:
-    """Return the names of the tables that a step writes, its quarantine table included."""
-    quarantine = quarantine_table(step, bundle.environment)
-    return {*step.tables_written, *([quarantine.name] if quarantine else [])}
 
 
 def stream_readers(bundle: Bundle, tables: Collection[str]) -> Iterator[tuple[str, Step]]:

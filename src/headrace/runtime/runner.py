@@ -20,11 +20,10 @@ from headrace.runtime.announced_run import AnnouncedRun, announce_run, stop_on_s
 from headrace.runtime.backlog import is_large
 from headrace.runtime.change_guard import StepChanges
 from headrace.runtime.events import Event
-from headrace.runtime.input_starts import start_settings, with_starts
+from headrace.runtime.input_starts import start_settings
 from headrace.runtime.prepare import PreparedStep, prepare_all
 from headrace.runtime.session_settings import session_settings
 from headrace.runtime.start_guard import StartGuard
-from headrace.runtime.step_checkpoint import open_checkpoint
 from headrace.runtime.step_query import OnCounts, ignore_counts
 from headrace.runtime.step_restarts import StepRestarts
 from headrace.runtime.supervisor import POLL_INTERVAL_S, QuerySupervisor
@@ -65,13 +64,13 @@ def run(
             stack.callback(_without_errors, locks[step.name].release)
         if stop.is_set():
             return
-        generations = [open_checkpoint(bundle, pipeline, step.name, spark).generation for step in steps]
-        stack.enter_context(session_settings(spark, start_settings(generations)))
-        steps = [with_starts(step, generation) for step, generation in zip(steps, generations, strict=True)]
         guard = StartGuard(spark, bundle, pipeline, steps, locks, release=recorder.release)
+        steps = guard.use_starts()
+        generations = [checkpoint.generation for checkpoint in guard.checkpoints.values()]
+        stack.enter_context(session_settings(spark, start_settings(generations)))
         located = [(bundle.locations_of(pipeline), step) for step in steps]
         prepared = _check(spark, environment, located, guard, on_counts=recorder.on_counts)
-        restarts = StepRestarts(spark, environment, pipeline, located, guard, recorder)
+        restarts = StepRestarts(spark, environment, located, guard, recorder)
         for warning in misspelt_settings(spark, environment.settings):
             recorder.record("warning", "", warning)
         for ready in prepared:

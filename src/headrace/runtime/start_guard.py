@@ -11,20 +11,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from headrace.checkpoints.checkpoint_files import open_files
 from headrace.checkpoints.generations import write_generation
 from headrace.checkpoints.lock import Lock
-from headrace.checkpoints.pairing import StepState, Writer, check_pair
-from headrace.checkpoints.spark_checkpoint import read_checkpoint
-from headrace.checkpoints.step_record import StepRecord, read_record, write_record
+from headrace.checkpoints.pairing import StepState, check_pair
+from headrace.checkpoints.step_record import StepRecord, write_record
 from headrace.config.models import Bundle, Step
 from headrace.errors import GuardError, HeadraceError, Problem
 from headrace.io.delta.delta_table import table_of
 from headrace.io.delta.table_identity import set_writers, table_identity, table_state, truncate
-from headrace.io.sinks.quarantine import quarantine_table
+from headrace.io.sinks.quarantine import tables_with_quarantine
 from headrace.runtime.change_guard import StepChanges, change_problems, described_sources, find_changes
+from headrace.runtime.input_starts import with_starts
 from headrace.runtime.session_settings import frozen_settings
-from headrace.runtime.step_checkpoint import StepCheckpoint, open_checkpoint
+from headrace.runtime.step_checkpoint import StepCheckpoint, all_queries, open_checkpoint
 from headrace.runtime.stored_release import with_current_versions
 from headrace.runtime.table_changes import (
     described_schemas,
@@ -69,6 +68,15 @@ class StartGuard:
         self._locks = locks or {}  # of the steps that this run has locked
         self.restored_settings: dict[str, Mapping[str, str]] = {}  # what Spark restores from each step's checkpoint
 
+    def use_starts(self) -> list[Step]:
+        """Return the steps with the starts that resets have chosen for their inputs. From now on, check these steps."""
+        self._steps = {name: with_starts(step, self.checkpoints[name].generation) for name, step in self._steps.items()}
+        return list(self._steps.values())
+
+    def start_over(self, name: str) -> str:
+        """Return the command that starts a step over, for messages."""
+        return f"headrace reset {self._pipeline} --step {name}{self._option}"
+
     def check_pairs(self) -> list[Problem]:
         """Return the problems of steps whose checkpoint and tables do not belong together."""
         problems: list[Problem] = []
@@ -91,20 +99,18 @@ class StartGuard:
             self._signatures[step.name] = ready.signature
             self._schemas[step.name] = described_schemas(streamed_schemas(step, ready.inputs))
             checkpoint = self.checkpoints[step.name]
-            number = checkpoint.writer.generation
-            content = read_checkpoint(checkpoint.files, f"{number}/spark")
+            content = checkpoint.read()
             if content.is_new or content.damage or ready.stream is None:
                 continue
-            record = read_record(checkpoint.files, number) or StepRecord()
+            record = checkpoint.read_record() or StepRecord()
             if ready.signature is not None:
                 record = with_current_versions(self._spark, self._bundle, record, ready.signature)
             environment = self._bundle.environment
             found = find_changes(step, environment, record, ready.signature, ready.stream, checkpoint.spark_directory)
             self.changes[step.name] = found
             self.restored_settings[step.name] = content.settings
-            problems += change_problems(
-                self._pipeline, step, found, self._bundle.locations_of(self._pipeline), self._option
-            )
+            locations = self._bundle.locations_of(self._pipeline)
+            problems += change_problems(step, found, locations, self.start_over(step.name))
         return problems
 
     def notes(self, name: str) -> list[str]:
@@ -119,7 +125,7 @@ class StartGuard:
         self._truncate_tables(checkpoint)
         writer = checkpoint.writer
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
-        old, signature = read_record(checkpoint.files, writer.generation), self._signatures.get(name)
+        old, signature = checkpoint.read_record(), self._signatures.get(name)
         found = self.changes.get(name, StepChanges())
         changes = [{"at": started_at, "release": self._release, "change": note} for note in found.notes]
         record = StepRecord(
@@ -143,7 +149,7 @@ class StartGuard:
         """
         checkpoint = self.checkpoints[name]
         writer = checkpoint.writer
-        record = read_record(checkpoint.files, writer.generation) or StepRecord()
+        record = checkpoint.read_record() or StepRecord()
         tables = dict(record.tables)
         for table_name in self._steps[name].tables_written:
             table = table_of(self._bundle.environment, table_name)
@@ -172,7 +178,7 @@ class StartGuard:
                     f"table {table_name!r} was removed or replaced, or got another writer, while step {name!r} wrote it"
                 )
         if lost:
-            fix = f"restore it; or start over: headrace reset {self._pipeline} --step {name}{self._option}"
+            fix = f"restore it; or start over: {self.start_over(name)}"
             raise GuardError(lost, where=self._bundle.where(self._pipeline, "steps", name), fix=fix)
 
     def _truncate_tables(self, checkpoint: StepCheckpoint) -> None:
@@ -194,9 +200,7 @@ class StartGuard:
         for pipeline in self._bundle.pipelines.values():
             for writer in pipeline.steps.values():
                 is_in_run = pipeline.name == self._pipeline and writer.name in self._steps
-                quarantine = quarantine_table(writer, self._bundle.environment)
-                tables = {*writer.tables_written, *([quarantine.name] if quarantine else [])}
-                if is_in_run or not streamed & tables:
+                if is_in_run or not streamed & tables_with_quarantine(writer, self._bundle.environment):
                     continue
                 generation = open_checkpoint(self._bundle, pipeline.name, writer.name, self._spark).generation
                 for table in streamed & generation.pending_tables.keys():
@@ -210,18 +214,18 @@ class StartGuard:
     def _check_inputs(self, name: str) -> Iterator[Problem]:
         """Yield a problem for each change of a table with which Delta does not continue the step that streams it."""
         checkpoint, step = self.checkpoints[name], self._steps[name]
-        record = read_record(checkpoint.files, checkpoint.writer.generation)
-        if record is None or read_checkpoint(checkpoint.files, f"{checkpoint.writer.generation}/spark").is_new:
+        record = checkpoint.read_record()
+        if record is None or checkpoint.read().is_new:
             return
         schemas = recorded_schemas(step, record.inputs)
         changes = table_changes(self._spark, step, schemas, self._bundle.environment)
-        start_over = f"headrace reset {self._pipeline} --step {name}{self._option}"
-        yield from refusals(name, changes, self._bundle.where(self._pipeline, "steps", name, "reads"), start_over)
+        where = self._bundle.where(self._pipeline, "steps", name, "reads")
+        yield from refusals(name, changes, where, self.start_over(name))
 
     def _check_step(self, name: str) -> list[Problem]:
         bundle, checkpoint = self._bundle, self.checkpoints[name]
         writer = checkpoint.writer
-        content = read_checkpoint(checkpoint.files, f"{writer.generation}/spark")
+        content = checkpoint.read()
         tables = {table: table_of(bundle.environment, table) for table in self._steps[name].tables_written}
         state = StepState(
             writer,
@@ -229,21 +233,10 @@ class StartGuard:
             checkpoint.spark_directory,
             checkpoint.generation,
             content,
-            read_record(checkpoint.files, writer.generation),
+            checkpoint.read_record(),
             {each: table_state(self._spark, table, content.query_id) for each, table in tables.items()},
             steps=frozenset((pipeline.name, step) for pipeline in bundle.pipelines.values() for step in pipeline.steps),
             environment_option=self._option,
         )
         # Only messages need the steps of other checkpoints, so these are read only if there is a problem.
-        return check_pair(state) and check_pair(replace(state, queries=self._all_queries()))
-
-    def _all_queries(self) -> dict[str, Writer]:
-        """Return the steps that have checkpoints in this environment, by the ids of the checkpoints' queries."""
-        queries = {}
-        files = open_files(self._bundle.environment.checkpoints, self._spark)
-        for pipeline in files.sizes():
-            for step in files.sizes(pipeline):
-                for generation in filter(str.isdigit, files.sizes(f"{pipeline}/{step}")):
-                    query = read_checkpoint(files, f"{pipeline}/{step}/{generation}/spark").query_id
-                    queries[query] = Writer(self._bundle.name, pipeline, step, int(generation), "")
-        return queries
+        return check_pair(state) and check_pair(replace(state, queries=all_queries(self._bundle, self._spark)))

@@ -26,7 +26,6 @@ class StepRestarts:
 
     spark: SparkSession
     environment: Environment
-    pipeline: str
     steps: Sequence[tuple[KeyLocations, Step]]
     guard: StartGuard
     recorder: Recorder
@@ -63,8 +62,7 @@ class StepRestarts:
     def _prepare(self, step: PreparedStep, changes: list[ColumnChange]) -> PreparedStep:
         """Check all steps as at the start of the run, add columns to the tables of this one, and return it."""
         name = step.step.name
-        start_over = f"headrace reset {self.pipeline} --step {name}{self.environment.option}"
-        if problems := list(refusals(name, changes, f"step {name!r}", start_over)):
+        if problems := list(refusals(name, changes, f"step {name!r}", self.guard.start_over(name))):
             raise GuardError.of(problems)
         self.recorder.record("warning", name, "starts again: " + "; ".join(map(str, changes)))
         checked, problems = prepare_all(self.spark, self.steps, self.environment, on_counts=self.recorder.on_counts)

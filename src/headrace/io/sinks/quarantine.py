@@ -27,6 +27,12 @@ def quarantine_table(step: Step, environment: Environment) -> Table | None:
     return next((table_of(environment, name + QUARANTINE_SUFFIX) for name in step.tables_written), None)
 
 
+def tables_with_quarantine(step: Step, environment: Environment) -> set[str]:
+    """Return the names of the tables that the step writes, its quarantine table included."""
+    quarantine = quarantine_table(step, environment)
+    return {*step.tables_written, *([quarantine.name] if quarantine else [])}
+
+
 def quarantine_schema() -> StructType:
     """Return the schema of every quarantine table."""
     return parse_ddl(QUARANTINE_SCHEMA)
