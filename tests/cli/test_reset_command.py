@@ -63,7 +63,7 @@ def test_steps_are_compared_with_their_checkpoints(ran, golden):
         new: {layer: silver, reads: {rows: {table: landed}}, writes: {table: new}}
         """)
     ran.bundle()  # writes the files
-    golden("cli/checkpoint_diff", re.sub(r"\[\w+\]", "[DIGEST]", invoke(ran, "checkpoint", "diff", "flow")))
+    golden("cli/checkpoint_diff", re.sub(r'\["\w+"\]', '["DIGEST"]', invoke(ran, "checkpoint", "diff", "flow")))
     (copy,) = json.loads(invoke(ran, "checkpoint", "diff", "flow/copy", "-o", "json"))
     assert (copy["step"], copy["result"]) == ("flow/copy", "does not start")
     assert copy["changes"][0]["verdict"] == "wrong rows"

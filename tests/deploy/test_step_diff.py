@@ -56,7 +56,7 @@ def test_change_that_a_start_refuses_has_a_fix():
     reset = "headrace reset p --step step --env staging"
     assert (
         step.fix
-        == f"undo the change, or start over: {reset}; to start all the same, accept: [{BEFORE.digest}] in the step"
+        == f'undo the change, or start over: {reset}; to start all the same, accept: ["{BEFORE.digest}"] in the step'
     )
 
 

@@ -243,7 +243,7 @@ def test_change_that_spark_would_refuse_is_not_offered_for_acceptance():
     undo = "undo the change, or start over: headrace reset flow --step s"
     assert fixes(code, state) == [undo, undo]
     (fix,) = fixes(code)
-    assert fix == f"if the new code suits the old state, accept: [a1] in the step; otherwise {undo}"
+    assert fix == f'if the new code suits the old state, accept: ["a1"] in the step; otherwise {undo}'
 
 
 @pytest.mark.full

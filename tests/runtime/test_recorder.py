@@ -47,6 +47,17 @@ def batches(run, step):
     return [event for event in run.events if event.step == step and event.what == "batch"]
 
 
+def test_each_run_has_its_own_id(tmp_path):
+    file = events_file(tmp_path, "p")
+    for _ in range(3):
+        recorder = Recorder(file, "p", lambda event: None)
+        recorder.record("run started")
+        recorder.record("run ended")
+    runs = [event.run for event in read_events(tmp_path, "p") if event.what == "run started"]
+    assert len(set(runs)) == 3
+    assert runs == sorted(runs)
+
+
 # ── What is recorded of a batch ───────────────────────────────────────────────────────────────────────
 
 

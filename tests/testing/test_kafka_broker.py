@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,6 +93,13 @@ def test_broker_stops_and_deletes_its_files(spark: SparkSession) -> None:
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), 5)
     assert not log.parent.exists()
+
+
+def test_cluster_id_may_start_with_a_hyphen(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(bytes=b"\xf8" + bytes(15)))
+    with KafkaBroker(spark) as broker:
+        (metadata,) = broker.log.parent.rglob("meta.properties")
+        assert "cluster.id=-AAA" in metadata.read_text()
 
 
 def test_broker_that_dies_at_startup_shows_the_end_of_its_log(spark: SparkSession) -> None:

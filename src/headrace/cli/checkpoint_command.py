@@ -125,7 +125,7 @@ def diff_checkpoints(steps: str, environment: str, values: dict[str, str], bundl
         for each in difference["changes"]:
             click.echo(f"  {each['verdict']}: {each['change']}")
         if difference["accept"]:
-            click.echo(f"  to start all the same: accept: [{difference['accept']}] in the step")
+            click.echo(f'  to start all the same: accept: ["{difference["accept"]}"] in the step')
 
 
 @checkpoint.command("rename", epilog=examples("headrace checkpoint rename orders/gold orders/gold_revenue"))

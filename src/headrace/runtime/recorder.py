@@ -33,7 +33,7 @@ class Recorder:
 
     def __init__(self, file: Path, pipeline: str, watch: Callable[[Event], None], *, release: str = "") -> None:
         self._file, self._pipeline, self._watch, self.release = file, pipeline, watch, release
-        self._run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
+        self._run = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}"
         self._steps: dict[str, RecordedStep] = {}  # by query name
         self._counts: dict[tuple[str, int], BatchCounts] = {}  # by step and batch
         self._ended: dict[str, threading.Event] = {}  # by run id of a query: set when Spark has reported its end

@@ -69,9 +69,10 @@ def fix_of_refusal(refused: Change, digest: str, start_over: str) -> str:
     fix = f"undo the change, or start over: {start_over}"
     if not digest:
         return fix
+    accept = f'accept: ["{digest}"] in the step'  # in quotes, because YAML reads a digest without letters as a number
     if refused.verdict is Verdict.UNKNOWN:
-        return f"if the new code suits the old state, accept: [{digest}] in the step; otherwise {fix}"
-    return f"{fix}; to start all the same, accept: [{digest}] in the step"
+        return f"if the new code suits the old state, {accept}; otherwise {fix}"
+    return f"{fix}; to start all the same, {accept}"
 
 
 @dataclass(frozen=True)

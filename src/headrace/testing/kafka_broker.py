@@ -188,7 +188,8 @@ class KafkaBroker:
         command = [str(java.executable()), *_JVM_OPTIONS, f"-Dlog4j2.configurationFile={logging_file.as_uri()}"]
         command += ["-cp", os.pathsep.join(str(jar) for jar in jars.kafka_broker_jars())]
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        format_command = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings_file)]
+        format_command = [*command, "kafka.tools.StorageTool", "format", "-c", str(settings_file)]
+        format_command += [f"--cluster-id={cluster_id}"]  # one argument: an id may start with "-"
         with self.log.open("ab") as log:
             if subprocess.run(format_command, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode != 0:
                 raise self._startup_error("could not format its directory")
