@@ -84,9 +84,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalWorkspace]:
     """A local workspace that executes no tasks. Deployments connect to it by DATABRICKS_HOST."""
-    from headrace.testing.workspace import LocalWorkspace
+    from deployments import serve_tiny
 
-    with LocalWorkspace(tmp_path / "workspace", execute=False, restart_delay=0.01) as running:
+    with serve_tiny(tmp_path / "workspace") as running:
         monkeypatch.setenv("DATABRICKS_HOST", running.url)
         monkeypatch.setenv("DATABRICKS_TOKEN", running.token_for("alice"))
         yield running

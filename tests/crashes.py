@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import patch
 
-from deployments import TinyBundle, write_tiny
+from deployments import TinyBundle, serve_tiny, write_tiny
 from headrace.testing.workspace import LocalWorkspace
 
 ENVIRONMENT = "staging"
@@ -61,7 +61,7 @@ def run_client(root: str, url: str, token: str) -> None:
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123
     from headrace.cli import main
 
-    main(["deploy", "--env", ENVIRONMENT, "--yes", "--drain", "0.1", "--within", "20", "-C", root])
+    main(["deploy", "--env", ENVIRONMENT, "--yes", "--drain", "0.1", "--within", "20", "--watch", "0", "-C", root])
 
 
 def deploy(bundle: Path, workspace: LocalWorkspace, crash: Crash | None = None) -> int | None:
@@ -103,7 +103,7 @@ def serve_copy(scenario: Scenario) -> Iterator[LocalWorkspace]:
         directory = Path(temporary) / "workspace"
         if scenario.workspace.exists():
             shutil.copytree(scenario.workspace, directory)
-        with LocalWorkspace(directory, execute=False, restart_delay=0.01) as workspace:
+        with serve_tiny(directory) as workspace:
             login = {"DATABRICKS_HOST": workspace.url, "DATABRICKS_TOKEN": workspace.token_for("alice")}
             with patch.dict(os.environ, login):
                 yield workspace
@@ -116,7 +116,7 @@ def prepare_scenarios(directory: Path) -> list[Scenario]:
     tiny.release()
     first = Scenario("first", Path(shutil.copytree(bundle, directory / "first")), directory / "empty")
     update = Scenario("update", bundle, directory / "running")
-    with LocalWorkspace(update.workspace, execute=False, restart_delay=0.01) as workspace:
+    with serve_tiny(update.workspace) as workspace:
         assert deploy(bundle, workspace) == 0
     tiny.change()
     for scenario in (first, update):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from headrace.checkpoints.heartbeat import Heartbeat, now
 from headrace.deploy import planner
 from headrace.deploy.apply import ApplyOptions, apply
 from headrace.deploy.deploy_state import State
@@ -17,6 +19,9 @@ from headrace.deploy.plan import Plan
 from headrace.deploy.state_store import StateStore
 from headrace.release import releases
 from headrace.release.releases import Release
+from headrace.signatures.signature import Column, Input, Operator, Signature
+from headrace.testing.workspace import LocalWorkspace
+from headrace.testing.workspace.job_run import Run
 
 PYPROJECT = """\
 [build-system]
@@ -108,7 +113,33 @@ FILES = {
     "resources/live.job.yml": LIVE,
     "resources/nightly.job.yml": NIGHTLY,
 }
-SHORT_TIMEOUTS = Timeouts(drain=0.2, start=20)
+SHORT_TIMEOUTS = Timeouts(drain=0.2, start=20, watch=0)
+
+
+def without_waiting(command: str) -> tuple[str, ...]:
+    """Return the options with which a command neither watches new runs nor requires that runs have worked for long."""
+    options = {"deploy": ("--watch", "0"), "rollback": ("--watch", "0")}
+    return {**options, "promote": ("--watch", "0", "--stable-for", "0")}.get(command, ())
+
+
+def write_heartbeats(workspace: Path, run: Run) -> None:
+    """Write the heartbeats of a simulated run, as if each of its steps had committed a batch."""
+    for task in run.settings["tasks"]:
+        parameters = task["python_wheel_task"]["named_parameters"]
+        (wheel,) = [library["whl"] for library in task["libraries"] if "whl" in library]
+        person = "_alice" if parameters["env"] == "dev" else ""
+        volume = workspace / "Volumes" / parameters["env"] / "tiny" / f"checkpoints{person}"
+        file = volume / parameters["pipeline"] / "land" / "heartbeat.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        release = wheel.split("/releases/")[1].split("/")[0]
+        beat = Heartbeat(parameters["pipeline"], "land", release, f"run {run.run_id}", now(), now(), batch=0, rows=7)
+        file.write_text(beat.to_json())
+
+
+def serve_tiny(directory: Path) -> LocalWorkspace:
+    """Return a workspace that executes no tasks, and writes the heartbeats of the runs of tiny bundles."""
+    simulate = partial(write_heartbeats, directory)
+    return LocalWorkspace(directory, execute=False, restart_delay=0.01, simulate=simulate)
 
 
 def write_tiny(root: Path, changes: Mapping[str, str | None] | None = None) -> Path:
@@ -122,6 +153,28 @@ def write_tiny(root: Path, changes: Mapping[str, str | None] | None = None) -> P
             path.write_text(content)
     commit(root)
     return root
+
+
+def with_keys(release: Release, key: str) -> Release:
+    """Return the release with the signature of a deduplication by this key for step `land` of pipeline p."""
+    signature = Signature(
+        sources=(Input("rows", "source", "source ticks"),),
+        static_inputs=(),
+        stateful=(Operator("deduplicate", (Column(key, "string", f"rows.{key}"),)),),
+        watermarks=(),
+        filters=(),
+        joins=(),
+        others=(),
+        output=(),
+        output_mode="append",
+        sinks=({"kind": "table", "name": "landed", "mode": "append"},),
+        time_zone="UTC",
+        ansi=True,
+        spark="4.2.0",
+        python="3.12",
+    )
+    signatures = {"environments": {"staging": {"p": {"land": {"signature": signature.to_json()}}}}}
+    return replace(release, manifest=replace(release.manifest, signatures=signatures))
 
 
 def commit(root: Path) -> None:

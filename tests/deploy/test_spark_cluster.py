@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from deltalake import DeltaTable
 
 from clusters import SETTINGS, standalone
-from deployments import commit
+from deployments import commit, without_waiting
 from headrace.cli import main
 from headrace.config.databricks.job_definitions import Target
 from headrace.deploy.deploy_state import DeployedJob, State
@@ -51,7 +51,7 @@ targets: {one: {}, two: {}}
 
 
 def headrace(*arguments: str, bundle: Path) -> Result:
-    result = CliRunner().invoke(main, [*arguments, "-C", str(bundle)])
+    result = CliRunner().invoke(main, [*arguments, *without_waiting(arguments[0]), "-C", str(bundle)])
     assert result.exit_code == 0, result.output
     return result
 

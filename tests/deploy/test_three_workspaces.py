@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import DeltaTable
 
-from deployments import commit
+from deployments import commit, without_waiting
 from headrace.cli import main
 from headrace.deploy.deploy_target import open_target
 from headrace.deploy.remote import Run
@@ -66,7 +66,7 @@ class Workspaces:
     local_workspaces: dict[str, LocalWorkspace]
 
     def headrace(self, *arguments: str) -> Result:
-        result = CliRunner().invoke(main, [*arguments, "-C", str(self.bundle)])
+        result = CliRunner().invoke(main, [*arguments, *without_waiting(arguments[0]), "-C", str(self.bundle)])
         assert result.exit_code == 0, result.output
         return result
 

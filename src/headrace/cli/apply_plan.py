@@ -42,6 +42,7 @@ def apply_options(function: F) -> F:
             help="How many past releases to keep in the environment.",
         ),
         shared_options.within,
+        shared_options.watch,
         shared_options.drain,
         shared_options.break_lock,
         shared_options.yes,
@@ -76,8 +77,7 @@ def apply_plan(
     deletions = confirmation.confirm_deletions(plan, option_values["deletions"])
     require_allowed(plan, release, target, deletable=deletions, any_identity=option_values["any_identity"])
     confirmation.confirm_change(target, yes=option_values["yes"])
-    # `start` limits how long a new run may take to start: the option --within.
-    timeouts = Timeouts(drain=option_values["drain"], start=option_values["within"])
+    timeouts = Timeouts(drain=option_values["drain"], start=option_values["within"], watch=option_values["watch"])
     options = ApplyOptions(command, promoted_from, option_values["break_lock"], option_values["keep"], timeouts)
     try:
         state = apply(plan, release, target, options, click.echo)

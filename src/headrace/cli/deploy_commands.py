@@ -142,17 +142,30 @@ def deploy(
     type=click.Choice(["success", "started", "none"]),
     default="success",
     show_default=True,
-    help="What each job needs in the --from environment: success is a successful run of the release, or for a "
-    "continuous job a running one; started is a successful or running run of the release; none is no run.",
+    help="What each job needs in the --from environment, without a failed run since: success is a successful run of "
+    "the release, or one whose steps have worked for --stable-for; started is a running one; none is no run.",
+)
+@click.option(
+    "--stable-for",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=600,
+    show_default=True,
+    help="How long the steps of a running job must have committed batches, or have had nothing to read.",
 )
 @apply_options
 @shared_options.bundle_dir
-def promote(from_environment: str, environment: str, gate: Gate, bundle_dir: Path, **options: Any) -> None:
-    """Deploy the release of one environment to another, byte for byte."""
+def promote(
+    from_environment: str, environment: str, gate: Gate, stable_for: float, bundle_dir: Path, **options: Any
+) -> None:
+    """Deploy the release of one environment to another, byte for byte.
+
+    Fails if the release has not proved itself in the first environment.
+    """
     from headrace.config.load import find_root
     from headrace.deploy import planner, upload
     from headrace.deploy.deploy_target import open_target
-    from headrace.deploy.gate import require_deployed, require_successful_runs
+    from headrace.deploy.gate import require_deployed, require_proven
     from headrace.deploy.state_store import StateStore
 
     root = find_root(bundle_dir)
@@ -160,7 +173,8 @@ def promote(from_environment: str, environment: str, gate: Gate, bundle_dir: Pat
     target = open_target(root, environment, option="--to")
     from_state = StateStore(from_target).read()
     require_deployed(from_target, from_state)
-    require_successful_runs(from_target, from_state, gate)
+    for line in require_proven(from_target, from_state, gate, stable_for):
+        click.echo(line)
     release = upload.fetch_release(from_state.release, from_target, root, click.echo)
     new_plan = planner.plan(release, target, StateStore(target).read())
     apply_plan("promote", new_plan, release, target, options, promoted_from=from_environment)

@@ -69,7 +69,10 @@ drain = _seconds_option(
     300,
     "How long a run may take to finish its batches and stop. Then a run of a deployed job is cancelled.",
 )
-within = _seconds_option("--within", 1800, "How long a new run may take to start.")
+within = _seconds_option(
+    "--within", 1800, "How long a new run may take until each step has committed a batch or has nothing to read."
+)
+watch = _seconds_option("--watch", 600, "How long new runs are watched once they work; a job that fails is restored.")
 output_format = click.option(
     "-o",
     "as_json",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from headrace.deploy import planner, upload
+from headrace.deploy import planner, restore, upload
 from headrace.deploy.deploy_state import (
     DeployedJob,
     HistoryEntry,
@@ -16,8 +16,10 @@ from headrace.deploy.deploy_state import (
     pause_triggers,
 )
 from headrace.deploy.deploy_target import DeployTarget
-from headrace.deploy.drain import Timeouts, delete_job, drain, wait_for_run
-from headrace.deploy.plan import JobPlan, Plan, require_current
+from headrace.deploy.drain import Timeouts, delete_job, drain
+from headrace.deploy.health import read_heartbeats
+from headrace.deploy.job_watch import JobWatch, watch_jobs
+from headrace.deploy.plan import JobPlan, Plan, StepPlan, require_current
 from headrace.deploy.state_store import Report, StateStore, timestamp
 from headrace.errors import DeploymentError, Problem
 from headrace.release.releases import Release
@@ -64,19 +66,22 @@ class _Deployment:
         self._options, self._store, self._report = options, store, report
         self._remote = target.remote
         self._state = State("")  # replaced by `run`
+        self._watches: dict[str, JobWatch] = {}  # by key, of the jobs whose new run works
 
     def run(self, state: State) -> State:
         """Apply the plan, starting from this state, and return the new state; raise DeploymentError if jobs fail."""
         changed = [job for job in self._plan.jobs if job.action in ("create", "update")]
         self._state = state
+        unwatched = self._unwatched_jobs()
         self._write_intent(changed)
         self._upload_release()
-        earlier_runs = {job.key: self._send_paused_and_drain(job) for job in changed}  # ids of runs, by key of the job
+        watches = {job.key: self._send_paused_and_drain(job) for job in changed}
+        self._watches = {job.key: self._new_watch(job, job.id) for job in unwatched if job.id}
         for job in self._plan.jobs:
             if job.action == "delete":
                 self._delete(job)
-        results = [self._resume(job, earlier_runs[job.key]) for job in changed]
-        problems = [problem for problem in results if problem is not None]
+        problems = [problem for job in changed for problem in self._resume(job, watches[job.key])]
+        problems = problems or list(self._watch())
         self._write_history("; ".join(problem.message for problem in problems))
         if problems:
             raise DeploymentError.of(problems)
@@ -112,10 +117,19 @@ class _Deployment:
         for principal in sorted(principals):
             self._remote.grant_read(self._target.release_path(self._release.id), dict(principal))
 
-    def _send_paused_and_drain(self, job: JobPlan) -> set[int]:
+    def _unwatched_jobs(self) -> list[JobPlan]:
+        """Return the jobs whose runs an interrupted attempt has started, but not watched until the end."""
+        intent = self._state.intent
+        if intent is None or intent.release != self._release.id:
+            return []
+        sent = intent.creates.keys() | intent.previous_jobs.keys()
+        unchanged = [job for job in self._plan.jobs if job.key in sent and job.action == "unchanged"]
+        return [job for job in unchanged if has_active_continuous_trigger(job.final_body)]
+
+    def _send_paused_and_drain(self, job: JobPlan) -> JobWatch:
         """Create or update the job with paused triggers; drain its active runs if the plan replaces them.
 
-        Return the ids of its earlier runs: all but active ones of the new release (started by an interrupted attempt).
+        Return the watch for its new runs.
         """
         deployed = self._state.jobs.get(job.key)
         if job.id is None:
@@ -132,8 +146,27 @@ class _Deployment:
         self._remote.set_permissions(job_id, job.grants)
         if job.restarts:
             drain(job_id, job.key, stop_request_files, self._target, self._options.timeouts, self._report)
+        return self._new_watch(job, job_id)
+
+    def _new_watch(self, job: JobPlan, job_id: int) -> JobWatch:
+        """Return the watch for the job's new runs: those that do not exist yet, and active ones of the new release.
+
+        (An interrupted attempt may have started a run of the new release.)
+        """
         runs = self._remote.list_runs(job_id)
-        return {run.id for run in runs if not (run.is_active and run.uses(self._release.id))}
+        new = {run.id for run in runs if run.is_active and run.uses(self._release.id)}
+        beats = [] if new else read_heartbeats(job.heartbeat_files, self._target)
+        return JobWatch(
+            job.key,
+            job_id,
+            self._release.id,
+            job.heartbeat_files,
+            {run.id for run in runs} - new,
+            {beat.run for beat in beats},
+            self._target,
+            self._options.timeouts,
+            self._report,
+        )
 
     def _delete(self, job: JobPlan) -> None:
         """Drain and delete the job if it exists, and remove it from the state."""
@@ -142,54 +175,63 @@ class _Deployment:
             delete_job(job.id, job.key, deployed, self._target, self._options.timeouts, self._report)
         self._state = self._store.write(self._state.without_job(job.key))
 
-    def _resume(self, job: JobPlan, earlier_runs: set[int]) -> Problem | None:
-        """Send the job with its final triggers, and wait for its new run: one that is not in `earlier_runs`.
+    def _resume(self, job: JobPlan, watch: JobWatch) -> Iterator[Problem]:
+        """Send the job with its final triggers, and wait until it works.
 
         If the plan restarts the job and no trigger starts the new run, start it. A job without a new run, such as a
-        stopped one, is not waited for. If the new run fails or is not running in time, restore the job and return the
-        problem; otherwise return None.
+        stopped one, is not waited for. If the job does not work in time, restore it and yield the problem.
         """
-        job_id = self._state.jobs[job.key].id
+        job_id = watch.job_id
         self._remote.reset_job(job_id, job.final_body)
         is_run_expected = has_active_continuous_trigger(job.final_body)  # the platform starts the run
         if job.restarts and not is_run_expected and not job.stopped:
             self._remote.start_run(job_id, self._run_token(job_id))
             is_run_expected = True
-        failure = ""
-        if is_run_expected:
-            self._report(f"job {job.key}: waiting for its run …")
-            timeout = self._options.timeouts.start
-            failure = wait_for_run(job_id, self._release.id, earlier_runs, self._target, timeout)
+        failure = watch.wait() if is_run_expected else ""
         if failure:
-            return self._restore(job, job_id, failure)
+            yield self._restore(job, watch, failure)
+            return
         self._record(job_id, job, job.request_files, is_paused=job.stopped)
-        outcome = "ready" if job.id is None else "updated"
-        self._report(f"job {job.key}: {'running' if is_run_expected else outcome}")
-        return None
+        if is_run_expected:
+            self._watches[job.key] = watch
+        else:
+            self._report(f"job {job.key}: {'ready' if job.id is None else 'updated'}")
 
-    def _restore(self, job: JobPlan, job_id: int, failure: str) -> Problem:
-        """Restore the job as it was before the deployment, or leave a new job paused. Return the problem."""
+    def _watch(self) -> Iterator[Problem]:
+        """Watch the jobs that work; restore those that fail and yield their problems."""
+        jobs = {job.key: job for job in self._plan.jobs}
+        for key, failure in watch_jobs(list(self._watches.values()), self._options.timeouts, self._report).items():
+            yield self._restore(jobs[key], self._watches[key], failure)
+
+    def _restore(self, job: JobPlan, watch: JobWatch, failure: str) -> Problem:
+        """Restore the job as it was before the deployment, or leave it paused. Return the problem.
+
+        The job is left paused if it is new, or if its earlier release cannot read the state that the new one wrote.
+        """
         assert self._state.intent is not None
-        previous = self._state.intent.previous_jobs.get(job.key)
+        job_id, previous = watch.job_id, self._state.intent.previous_jobs.get(job.key)
         self._remote.reset_job(job_id, pause_triggers(previous.body if previous else job.body))
         # Without request files, the runs of the new release are cancelled at once.
         drain(job_id, job.key, (), self._target, self._options.timeouts, self._report)
-        if previous is None:
+        refusing = self._refusing_steps(job, previous) if previous else []
+        if previous is None or refusing:
+            self._remote.reset_job(job_id, pause_triggers(job.body))
             self._record(job_id, job, job.request_files, is_paused=True)
-            outcome = "it is new and is left paused"
         else:
-            self._remote.reset_job(job_id, previous.sent_body)
-            if job.restarts and not has_active_continuous_trigger(previous.sent_body) and not job.stopped:
-                # another token: the state has not been written since the first start
-                self._remote.start_run(job_id, f"{self._run_token(job_id)}-back")
-            restored = replace(previous, returned_settings=self._returned_settings(job_id))
-            self._state = self._store.write(self._state.with_job(job.key, restored))
-            outcome = f"it was restored to release {previous.release}"
-        return Problem(
-            f"{self._remote.name}: job {job_id}",
-            f"job {job.key!r} does not run with release {self._release.id}: {failure}; {outcome}",
-            f"see its output: headrace logs {job.key} --env {self._target.name}",
-        )
+            self._send_back(job, job_id, previous)
+        return restore.problem(job.key, job_id, self._target, self._release.id, failure, previous, refusing)
+
+    def _refusing_steps(self, job: JobPlan, previous: DeployedJob) -> list[StepPlan]:
+        return restore.refusing_steps(previous.release, self._release, job.body, job.heartbeat_files, self._target)
+
+    def _send_back(self, job: JobPlan, job_id: int, previous: DeployedJob) -> None:
+        """Send the job as it was before the deployment, and start its run if it had one."""
+        self._remote.reset_job(job_id, previous.sent_body)
+        if job.restarts and not has_active_continuous_trigger(previous.sent_body) and not job.stopped:
+            # another token: the state has not been written since the first start
+            self._remote.start_run(job_id, f"{self._run_token(job_id)}-back")
+        restored = replace(previous, returned_settings=self._returned_settings(job_id))
+        self._state = self._store.write(self._state.with_job(job.key, restored))
 
     def _write_history(self, failure: str) -> None:
         """Record the finished deployment. `failure` is empty if all jobs run as planned."""
@@ -235,6 +277,7 @@ class _Deployment:
             returned_settings=self._returned_settings(job_id),
             grants=job.grants,
             request_files=tuple(sorted(request_files)),
+            heartbeat_files=job.heartbeat_files,
             runs_continuously=job.runs_continuously,
             needs_restart=needs_restart,
         )

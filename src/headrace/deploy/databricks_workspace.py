@@ -97,6 +97,12 @@ class Workspace:
             with suppress(DeploymentError):
                 self._call("DELETE", f"{VOLUME_FILES_API}{quote(path)}", missing=None)
 
+    def read_checkpoint_file(self, path: str) -> bytes | None:
+        """Return the content of a file in a volume, or None if it does not exist or is not in a volume."""
+        if not path.startswith("/Volumes/"):
+            return None
+        return self._api.download(f"{VOLUME_FILES_API}{quote(path)}")
+
     # ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def get_job(self, job_id: int) -> RemoteJob | None:

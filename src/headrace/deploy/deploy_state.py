@@ -38,6 +38,7 @@ class DeployedJob:
     is_paused: bool = False  # it was sent with its triggers paused
     grants: Grants = ()
     request_files: tuple[str, ...] = ()  # paths of the stop requests that its runs poll
+    heartbeat_files: tuple[str, ...] = ()  # paths of the heartbeats of its steps; empty if its runs write none
     runs_continuously: bool = False  # its runs do not end by themselves
     needs_restart: bool = False  # an unfinished deployment was replacing its active run
 
@@ -49,7 +50,7 @@ class DeployedJob:
     @classmethod
     def from_document(cls, document: Document) -> DeployedJob:
         """Return the job of a parsed state file. `document` has the keys of the file: see STORED_KEYS."""
-        lists = {key: tuple(document[key]) for key in ("grants", "requests")}
+        lists = {key: tuple(document.get(key, ())) for key in ("grants", "requests", "heartbeat_files")}
         return from_document(cls, {**document, **lists})
 
 

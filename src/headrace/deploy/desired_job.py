@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from headrace.checkpoints.heartbeat import heartbeat_file
 from headrace.checkpoints.stop_request import request_file
 from headrace.config.databricks.databricks_yml import read_resources
 from headrace.config.databricks.job_definitions import Job, Target, resolve_jobs
@@ -15,6 +16,7 @@ from headrace.config.databricks.task_calls import find_task_calls
 from headrace.config.environment_files import read_environment
 from headrace.config.load import sort_problems
 from headrace.config.models import Environment
+from headrace.config.pipeline_files import PipelineDraft, read_pipelines
 from headrace.deploy.deploy_state import TRIGGERS, Grants, JobBody, pause_triggers
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.errors import ConfigurationError, Problem
@@ -32,13 +34,15 @@ class DesiredJob:
     body: JobBody
     grants: Grants
     request_files: tuple[str, ...]  # paths of the stop requests that its runs poll
+    heartbeat_files: tuple[str, ...]  # paths of the heartbeats of its steps; empty if its runs write none
     runs_continuously: bool  # its runs do not end by themselves
 
 
 class PipelineCall(NamedTuple):
-    """A task's call of a Headrace entry point: the pipeline, and the values that the task passes with `--value`."""
+    """A task's call of a Headrace entry point: pipeline, steps, and the values that the task passes with `--value`."""
 
     pipeline: str
+    steps: tuple[str, ...]
     values: dict[str, str]
 
 
@@ -53,10 +57,13 @@ def desired_jobs(release: Release, target: DeployTarget) -> dict[str, DesiredJob
     jobs, problems = resolve_jobs(resources, definition)
     if problems := resources.problems + problems:
         raise ConfigurationError.of(sort_problems(problems))
-    return {job.key: _desired_job(job, definition, release, target) for job in jobs}
+    drafts = {draft.name: draft for draft in read_pipelines(release.directory)[0]}
+    return {job.key: _desired_job(job, definition, release, target, drafts) for job in jobs}
 
 
-def _desired_job(job: Job, definition: Target, release: Release, target: DeployTarget) -> DesiredJob:
+def _desired_job(
+    job: Job, definition: Target, release: Release, target: DeployTarget, drafts: Mapping[str, PipelineDraft]
+) -> DesiredJob:
     reference_values = {
         "workspace.host": target.remote.name,
         "workspace.root_path": target.root,
@@ -66,16 +73,18 @@ def _desired_job(job: Job, definition: Target, release: Release, target: DeployT
     }
     resolved = resolve_references(job.body, reference_values)
     grants = tuple(_grant(permission) for permission in (*definition.permissions, *resolved.pop("permissions", ())))
-    request_files = set()
+    request_files, heartbeat_files = set(), set()
     is_any_unbounded = False  # whether any called pipeline has an unbounded trigger
-    for call in _pipeline_calls(job, resolved):
+    for call in _pipeline_calls(job, resolved, drafts):
         environment = _read_environment(release, target.name, call.values)
         request_files.add(request_file(environment, call.pipeline))
+        heartbeat_files |= {heartbeat_file(environment, call.pipeline, step) for step in call.steps}
         is_any_unbounded = is_any_unbounded or _has_unbounded_trigger(environment)
     return DesiredJob(
         body=_body(job.key, resolved, definition, release, target),
         grants=grants,
-        request_files=tuple(sorted(file for file in request_files if file)),
+        request_files=tuple(sorted(filter(None, request_files))),
+        heartbeat_files=tuple(sorted(filter(None, heartbeat_files))) if release.manifest.heartbeats else (),
         runs_continuously="continuous" in resolved or is_any_unbounded,
     )
 
@@ -155,14 +164,15 @@ def _is_bundle_file(path: str | None) -> bool:
 # ── Pipelines, environments and triggers of a job ─────────────────────────────────────────────────────
 
 
-def _pipeline_calls(job: Job, body: JobBody) -> list[PipelineCall]:
+def _pipeline_calls(job: Job, body: JobBody, drafts: Mapping[str, PipelineDraft]) -> list[PipelineCall]:
     """Return the call of each task that runs a pipeline. `body` is the body of the job with resolved references."""
     calls = []
     for call in find_task_calls(Job(job.key, body, job.locations, job.target)):
         pipeline = call.parameter("pipeline")
         if pipeline is not None:
             assignments = (parameter.value.partition("=") for parameter in call.all_parameters("value"))
-            calls.append(PipelineCall(pipeline.value, {name: value for name, _, value in assignments}))
+            values = {name: value for name, _, value in assignments}
+            calls.append(PipelineCall(pipeline.value, call.steps(drafts), values))
     return calls
 
 

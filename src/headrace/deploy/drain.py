@@ -1,4 +1,4 @@
-"""Stop the active runs of a job between two batches, and wait for new runs.
+"""Stop the active runs of a job between two batches.
 
 A stop request is a file beside the checkpoints that runs poll. Runs that cannot get a request, or do not
 stop in time, are cancelled.
@@ -7,7 +7,7 @@ stop in time, are cancelled.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headrace.checkpoints.stop_request import new_request
@@ -26,7 +26,9 @@ class Timeouts:
     """How long a deployment waits, in seconds."""
 
     drain: float = 300.0  # until runs have stopped between two batches
-    start: float = 1800.0  # until a new run is running; starting a cluster takes minutes
+    start: float = 1800.0  # until a new run works; starting a cluster takes minutes
+    idle: float = 30.0  # for how long a step without a batch must have had nothing to read to count as working
+    watch: float = 600.0  # for how long the new runs are watched once they work
 
 
 def drain(
@@ -79,36 +81,18 @@ def delete_job(
     report(f"job {key}: deleted")
 
 
-def wait_for_run(job_id: int, release: str, earlier_runs: Collection[int], target: DeployTarget, timeout: float) -> str:
-    """Wait for a run of the job that is not in `earlier_runs`.
+def polls(timeout: float, *, longest: float = LONGEST_POLL_S) -> Iterator[None]:
+    """Yield immediately, then at growing intervals. The last yield is the first one after `timeout` seconds.
 
-    Return "" if such a run has succeeded, or is running with this release at two polls in a row. Otherwise return the
-    reason: the run has failed, or none was running within `timeout` seconds.
+    `longest` is the longest interval, in seconds.
     """
-    running_before: set[int] = set()
-    for _ in polls(timeout):
-        runs = [run for run in target.remote.list_runs(job_id) if run.id not in earlier_runs]
-        failed = next((run for run in runs if not run.is_active and run.result != "SUCCESS"), None)
-        if failed is not None:
-            return f"run {failed.id} ended: {failed.message or failed.result or failed.phase}"
-        if any(not run.is_active for run in runs):  # a run that ended has succeeded, as none has failed
-            return ""
-        running = {run.id for run in runs if run.phase == "RUNNING" and run.uses(release)}
-        if running & running_before:
-            return ""
-        running_before = running
-    return f"no run was running within {timeout:g} seconds"
-
-
-def polls(timeout: float) -> Iterator[None]:
-    """Yield immediately, then at growing intervals. The last yield is the first one after `timeout` seconds."""
     deadline, interval = time.monotonic() + timeout, FIRST_POLL_S
     while True:
         yield
         if time.monotonic() > deadline:
             return
         time.sleep(interval)
-        interval = min(interval * 1.5, LONGEST_POLL_S)
+        interval = min(interval * 1.5, longest)
 
 
 def _delete_requests(files: Iterable[str], target: DeployTarget) -> None:

@@ -78,6 +78,7 @@ class JobPlan:
     body: JobBody  # as the release defines it
     grants: Grants = ()
     request_files: tuple[str, ...] = ()  # paths of the stop requests that its runs poll
+    heartbeat_files: tuple[str, ...] = ()  # paths of the heartbeats of its steps; empty if its runs write none
     runs_continuously: bool = False  # its runs do not end by themselves
     changes: tuple[Change, ...] = ()
     drift: tuple[Change, ...] = ()  # changes made outside Headrace: from the deployed value to the current one
@@ -98,7 +99,7 @@ class JobPlan:
     @classmethod
     def from_document(cls, document: Document) -> JobPlan:
         """Return the job of a parsed plan. `document` has the keys of the file: see STORED_KEYS."""
-        lists = {key: tuple(document[key]) for key in ("grants", "requests")}
+        lists = {key: tuple(document.get(key, ())) for key in ("grants", "requests", "heartbeat_files")}
         changes = {key: tuple(Change(**change) for change in document[key]) for key in ("changes", "drift")}
         return from_document(cls, {**document, **lists, **changes})
 

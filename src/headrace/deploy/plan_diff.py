@@ -88,6 +88,7 @@ def _compare_job(
         body=body,
         grants=desired.grants,
         request_files=desired.request_files,
+        heartbeat_files=desired.heartbeat_files,
         runs_continuously=desired.runs_continuously,
         stopped=stopped,
     )

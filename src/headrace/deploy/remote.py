@@ -41,6 +41,11 @@ class Run:
         """Whether the run has not ended."""
         return self.phase in ACTIVE_PHASES
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the run has ended without success, and was not cancelled."""
+        return not self.is_active and self.result not in ("SUCCESS", "CANCELED", "EXCLUDED")
+
     def uses(self, release: str) -> bool:
         """Return whether the run uses this release, or no release at all, like a run of a notebook."""
         return not self.paths or self.references(release)
@@ -121,3 +126,6 @@ class Remote(Protocol):
 
     def delete_request(self, path: str) -> None:
         """Delete a stop request if it exists."""
+
+    def read_checkpoint_file(self, path: str) -> bytes | None:
+        """Return the content of a file beside the checkpoints, or None if it does not exist."""

@@ -52,12 +52,14 @@ class WorkspaceApi:
         query: dict[str, Any] | None = None,
         body: dict[str, Any] | None = None,
         data: bytes | None = None,
+        raw: bool = False,
         once: bool = False,
         missing: Any = RAISE,
     ) -> Any:
         """Make one call and return the response; raise DeploymentError if the call fails.
 
-        If the object does not exist and `missing` is given, return `missing`. With `once`, do not retry the call: raise
+        With `raw`, the response is not read as JSON: it has a stream of bytes under "contents". If the object does not
+        exist and `missing` is given, return `missing`. With `once`, do not retry the call: raise
         ExistsError if the object exists already, and UnknownOutcomeError if the call may have taken effect. Without
         `once`, the SDK retries the call while the workspace does not answer or is busy.
         """
@@ -68,7 +70,7 @@ class WorkspaceApi:
         client = self._client_once if once else self._client
         call = (method, path)
         try:
-            return client.do(method, path, query=query, body=body, data=data)
+            return client.do(method, path, query=query, body=body, data=data, raw=raw)
         except (errors.AlreadyExists, errors.ResourceAlreadyExists) as error:
             if once:
                 raise ExistsError from error
@@ -88,6 +90,15 @@ class WorkspaceApi:
             if once:
                 raise UnknownOutcomeError(call, error) from error
             raise self.no_answer(*call, error) from error
+
+    def download(self, path: str) -> bytes | None:
+        """Return the bytes that a path serves, or None if the object does not exist."""
+        response = self.call("GET", path, raw=True, missing=None)
+        if response is None:
+            return None
+        with response["contents"] as contents:
+            content: bytes = contents.read()
+            return content
 
     def _rejected(self, method: str, path: str, error: Exception, fix: str = REPEAT) -> DeploymentError:
         """Return the error for a call that the workspace answered with an error."""

@@ -104,6 +104,10 @@ class Cluster:
         """Delete a stop request if it exists."""
         Path(path).unlink(missing_ok=True)
 
+    def read_checkpoint_file(self, path: str) -> bytes | None:
+        """Return the content of a file beside the checkpoints, or None if it does not exist."""
+        return self.read_file(path)
+
     # ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def get_job(self, job_id: int) -> RemoteJob | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from headrace.config.databricks.job_definitions import Job
+from headrace.config.databricks.task_calls import find_task_calls
+from headrace.config.locations import KeyLocations
 from headrace.deploy.plan import StepChange, StepPlan
 from headrace.release.releases import Manifest
 from headrace.signatures.changes import can_be_accepted, fix_of_refusal
@@ -45,6 +48,12 @@ def compare_steps(
         else:
             steps.append(_compare_step(name, before[name], after[name], accepted.get(name, ()), environment))
     return tuple(steps)
+
+
+def pipelines_of(body: dict[str, Any]) -> set[str]:
+    """Return the pipelines that a job with this body runs."""
+    calls = find_task_calls(Job("", body, KeyLocations("")))
+    return {parameter.value for call in calls if (parameter := call.parameter("pipeline"))}
 
 
 def _compare_step(

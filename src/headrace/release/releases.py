@@ -46,6 +46,7 @@ class Manifest:
     headrace: str  # version
     commit: str = ""
     dirty: bool = False  # built from uncommitted changes, or outside of git
+    heartbeats: bool = False  # its runs write heartbeats
     signatures: dict[str, Any] = field(default_factory=dict)  # of the steps, see `signature_process`; empty if unknown
 
     @property
@@ -104,7 +105,7 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
             _copy(root / name, content / name)
         files = file_hashes(content)
         commit, dirty = working_tree.commit(root)
-        manifest = Manifest(_release_id(files), files, __version__, commit, dirty)
+        manifest = Manifest(_release_id(files), files, __version__, commit, dirty, heartbeats=True)
         (content / MANIFEST).write_text(manifest.to_json())
         directory = releases / manifest.id
         if directory.exists():  # the commit in the manifest may have changed

@@ -32,9 +32,11 @@ class Recorder:
     """Records the events of one run in `file`, and calls `watch` with each."""
 
     def __init__(self, file: Path, pipeline: str, watch: Callable[[Event], None], *, release: str = "") -> None:
-        self._file, self._pipeline, self._watch, self.release = file, pipeline, watch, release
-        self._run = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}"
+        self._file, self._pipeline, self.release = file, pipeline, release
+        self._watchers, self._idle_watchers = [watch], list[Callable[[str], None]]()
+        self.run = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}"
         self._steps: dict[str, RecordedStep] = {}  # by query name
+        self._unbounded: dict[str, str] = {}  # step by run id, of queries that do not end by themselves
         self._counts: dict[tuple[str, int], BatchCounts] = {}  # by step and batch
         self._ended: dict[str, threading.Event] = {}  # by run id of a query: set when Spark has reported its end
         self._rows: Counter[str] = Counter()  # by run id: rows read
@@ -58,10 +60,19 @@ class Recorder:
         streams._jsqm.addListener(listener)
         return lambda: streams._jsqm.removeListener(listener)
 
+    def add_watcher(self, watch: Callable[[Event], None], watch_idle: Callable[[str], None]) -> None:
+        """Call `watch` with each event, and `watch_idle` with the name of each step that finds nothing to read."""
+        self._watchers.append(watch)
+        self._idle_watchers.append(watch_idle)
+
     def add_query(self, query_name: str, step: RecordedStep) -> None:
         """Record the batch reports of queries with this name as batches of the step."""
         # Each start of a step adds its query again. Keep the first entry: its commit logs know their last positions.
         self._steps.setdefault(query_name, step)
+
+    def add_unbounded_query(self, run_id: str, step: str) -> None:
+        """Let `record_idle_query` know the step of a query that has been started."""
+        self._unbounded[run_id] = step
 
     def on_counts(self, step: str) -> Callable[[int, BatchCounts], None]:
         """Return the function that the step's batch writer calls with the counts of each batch."""
@@ -74,7 +85,7 @@ class Recorder:
     def record(self, what: str, step: str = "", message: str = "") -> None:
         """Record the start, end, failure or warning of a step, or of the run if `step` is empty."""
         event = self._event(what, step=step, message=message)
-        alive = alive_file(self._file.parents[1], self._pipeline, self._run)
+        alive = alive_file(self._file.parents[1], self._pipeline, self.run)
         if what == "run started":
             liveness.acquire(alive)
         self._emit(event)
@@ -99,6 +110,16 @@ class Recorder:
         self._emit(event)
         self._repeated_after_rotation[step.name] = [event]
 
+    def record_idle_query(self, run_id: str) -> None:
+        """Note that a query has found nothing to read; ignore queries that were not added."""
+        if run_id in self._unbounded:
+            self.record_idle(self._unbounded[run_id])
+
+    def record_idle(self, step: str) -> None:
+        """Note that a step has found nothing to read. This is no event."""
+        for watch in self._idle_watchers:
+            watch(step)
+
     def record_end(self, run_id: str) -> None:
         """Let `wait_for_end` return: Spark has reported the end of this run of a query."""
         self._ended.setdefault(run_id, threading.Event()).set()
@@ -112,6 +133,7 @@ class Recorder:
         # The follow loop starts a hundred thousand queries a day; keeping their entries would fill the memory.
         del self._ended[run_id]
         self._idle.discard(run_id)
+        self._unbounded.pop(run_id, None)
         return self._rows.pop(run_id, 0)
 
     def state_rows(self, step: str) -> int:
@@ -124,7 +146,7 @@ class Recorder:
 
     def _event(self, what: str, *, at: str = "", **values: Any) -> Event:
         at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Event(what, at, self._pipeline, self._run, os.getpid(), release=self.release, **values)
+        return Event(what, at, self._pipeline, self.run, os.getpid(), release=self.release, **values)
 
     def _emit(self, event: Event) -> None:
         """Append the event to the file, and pass it to `watch`. If the file is too large, rotate it first."""
@@ -139,7 +161,8 @@ class Recorder:
                     lines.write("\n")
                     self._has_unfinished_line = False
                 lines.writelines(json.dumps(asdict(each)) + "\n" for each in written)
-        self._watch(event)
+        for watch in self._watchers:
+            watch(event)
 
 
 class _Listener:
@@ -159,7 +182,7 @@ class _Listener:
         self._recorder.record_batch(json.loads(event.progress().json()))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        pass
+        self._recorder.record_idle_query(event.runId().toString())
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         self._recorder.record_end(event.runId().toString())

@@ -20,6 +20,7 @@ from headrace.runtime.announced_run import AnnouncedRun, announce_run, stop_on_s
 from headrace.runtime.backlog import is_large
 from headrace.runtime.change_guard import StepChanges
 from headrace.runtime.events import Event
+from headrace.runtime.heartbeats import write_heartbeats
 from headrace.runtime.input_starts import start_settings
 from headrace.runtime.prepare import PreparedStep, prepare_all
 from headrace.runtime.session_settings import session_settings
@@ -64,6 +65,8 @@ def run(
             stack.callback(_without_errors, locks[step.name].release)
         if stop.is_set():
             return
+        names = [step.name for step in steps]
+        stack.enter_context(write_heartbeats(environment, pipeline, names, recorder))
         guard = StartGuard(spark, bundle, pipeline, steps, locks, release=recorder.release)
         steps = guard.use_starts()
         generations = [checkpoint.generation for checkpoint in guard.checkpoints.values()]

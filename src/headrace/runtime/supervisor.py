@@ -94,6 +94,8 @@ class QuerySupervisor:
                     self._stop_between_batches(running)
             del self.running[step.step.name]
             rows += self._finish(running)  # may start the step again
+        if not rows:
+            self.recorder.record_idle(step.step.name)
         return rows
 
     @unmasked()
@@ -163,6 +165,8 @@ class QuerySupervisor:
                     where=f"step {step.name!r}",
                     fix="correct its sink, its options or its settings",
                 ) from error
+        if not is_bounded(trigger):
+            self.recorder.add_unbounded_query(str(query.runId), step.name)
         self.running[step.name] = RunningStep(prepared, trigger, query, defaults)
         return self.running[step.name]
 

@@ -24,6 +24,8 @@ from headrace.testing.workspace.volumes_api import Volumes
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
 
+    from headrace.testing.workspace.job_run import Run
+
 USER = "me"
 
 
@@ -32,7 +34,8 @@ class LocalWorkspace:
 
     The workspace accepts `token`, which is random and belongs to the user `me`, and the tokens that `token_for`
     returns. Port 0 selects a free port. With `execute=False`, no processes are started: runs of continuous jobs stay
-    RUNNING, and all other runs succeed at once. `restart_delay` is the number of seconds before a continuous job runs
+    RUNNING, and all other runs succeed at once; `simulate`, if given, is called with each run that is started, to write
+    what the run would write. `restart_delay` is the number of seconds before a continuous job runs
     again; it doubles with each further failure in a row. `grace` is the number of seconds that a cancelled task has to
     end. `watch`, if given, is called with one line of text for each API call.
     """
@@ -45,6 +48,7 @@ class LocalWorkspace:
         *,
         restart_delay: float = 1.0,
         grace: float = 30.0,
+        simulate: Callable[[Run], None] | None = None,
         watch: Callable[[str], None] | None = None,
     ) -> None:
         self.directory = directory.resolve()
@@ -52,7 +56,7 @@ class LocalWorkspace:
         self._tokens = Tokens()
         self.token = self._tokens.issue(USER)
         self._port, self._execute, self._restart_delay, self._grace = port, execute, restart_delay, grace
-        self._watch = watch
+        self._simulate, self._watch = simulate, watch
         self._server: Server | None = None
 
     def __enter__(self) -> Self:
@@ -80,7 +84,7 @@ class LocalWorkspace:
         self._store = store = Store(self.directory)
         environment = TaskEnvironment(store.directory)
         files, volumes = WorkspaceFiles(store), Volumes(store)
-        task_runner = TaskRunner(environment, execute=self._execute, grace_s=self._grace)
+        task_runner = TaskRunner(environment, execute=self._execute, grace_s=self._grace, simulate=self._simulate)
         self._dispatcher = dispatcher = Dispatcher(store, task_runner, restart_delay_s=self._restart_delay)
         try:
             self._server = Server(self._port, self.faults, self._tokens, files.create_home, self._watch)

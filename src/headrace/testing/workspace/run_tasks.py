@@ -30,11 +30,20 @@ RUN_IF: Mapping[str, Callable[[set[str]], bool]] = {
 class TaskRunner:
     """Executes the tasks of a run in child processes, or simulates them without processes if `execute` is false.
 
-    A task that is cancelled gets SIGTERM, and SIGKILL after `grace_s` seconds.
+    A task that is cancelled gets SIGTERM, and SIGKILL after `grace_s` seconds. `simulate` is called with each simulated
+    run after its tasks have started.
     """
 
-    def __init__(self, environment: TaskEnvironment, *, execute: bool, grace_s: float) -> None:
+    def __init__(
+        self,
+        environment: TaskEnvironment,
+        *,
+        execute: bool,
+        grace_s: float,
+        simulate: Callable[[Run], None] | None = None,
+    ) -> None:
         self._environment, self._execute, self._grace_s = environment, execute, grace_s
+        self._simulate = simulate or (lambda run: None)
 
     def __call__(self, run: Run, stop: threading.Event, save: Callable[[], None]) -> None:
         """Execute the tasks until all have ended, or cancel them once `stop` is set.
@@ -43,7 +52,7 @@ class TaskRunner:
         run: the code that calls this object must save the run afterwards.
         """
         if not self._execute:
-            _simulate(run, stop, save)
+            _simulate(run, stop, save, self._simulate)
             return
         processes: dict[str, TaskProcess] = {}
         while any(task.is_active for task in run.tasks):
@@ -87,11 +96,12 @@ class TaskRunner:
                 task.finish("CANCELED", "Run cancelled.")
 
 
-def _simulate(run: Run, stop: threading.Event, save: Callable[[], None]) -> None:
+def _simulate(run: Run, stop: threading.Event, save: Callable[[], None], simulate: Callable[[Run], None]) -> None:
     """Start no processes. A run of a continuous job is active until it is stopped; any other run succeeds at once."""
     for task in run.tasks:
         task.phase = "RUNNING"
     save()
+    simulate(run)
     if run.is_continuous:
         stop.wait()
     for task in run.tasks:
