@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from headrace.checkpoints.heartbeat import Heartbeat, now
+from headrace.config.databricks.job_definitions import Job
+from headrace.config.databricks.task_calls import find_task_calls
+from headrace.config.locations import KeyLocations
 from headrace.deploy import planner
-from headrace.deploy.apply import ApplyOptions, apply
+from headrace.deploy.apply import apply
 from headrace.deploy.deploy_state import State
 from headrace.deploy.deploy_target import DeployTarget, open_target
+from headrace.deploy.deployment import ApplyOptions
 from headrace.deploy.drain import Timeouts
 from headrace.deploy.plan import Plan
 from headrace.deploy.state_store import StateStore
@@ -124,15 +128,17 @@ def without_waiting(command: str) -> tuple[str, ...]:
 
 def write_heartbeats(workspace: Path, run: Run) -> None:
     """Write the heartbeats of a simulated run, as if each of its steps had committed a batch."""
-    for task in run.settings["tasks"]:
-        parameters = task["python_wheel_task"]["named_parameters"]
-        (wheel,) = [library["whl"] for library in task["libraries"] if "whl" in library]
-        person = "_alice" if parameters["env"] == "dev" else ""
-        volume = workspace / "Volumes" / parameters["env"] / "tiny" / f"checkpoints{person}"
-        file = volume / parameters["pipeline"] / "land" / "heartbeat.json"
+    for call in find_task_calls(Job("", run.settings, KeyLocations(""))):
+        pipeline, environment = (call.parameter(name) for name in ("pipeline", "env"))
+        if pipeline is None or environment is None or "libraries" not in call.task:
+            continue
+        (wheel,) = [library["whl"] for library in call.task["libraries"] if "whl" in library]
+        person = "_alice" if environment.value == "dev" else ""
+        volume = workspace / "Volumes" / environment.value / "tiny" / f"checkpoints{person}"
+        file = volume / pipeline.value / "land" / "heartbeat.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         release = wheel.split("/releases/")[1].split("/")[0]
-        beat = Heartbeat(parameters["pipeline"], "land", release, f"run {run.run_id}", now(), now(), batch=0, rows=7)
+        beat = Heartbeat(pipeline.value, "land", release, f"run {run.run_id}", now(), now(), batch=0, rows=7)
         file.write_text(beat.to_json())
 
 

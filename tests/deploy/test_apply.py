@@ -10,15 +10,17 @@ import pytest
 from deployments import DATABRICKS, LIVE, SHORT_TIMEOUTS
 from headrace.deploy import databricks_workspace as workspace_module
 from headrace.deploy import upload
-from headrace.deploy.apply import ApplyOptions, apply
-from headrace.deploy.databricks_workspace import Workspace
+from headrace.deploy.apply import apply
 from headrace.deploy.deploy_state import HistoryEntry, Intent, State, pause_triggers
 from headrace.deploy.deployed_jobs import destroy, start_job, stop_job
+from headrace.deploy.deployment import ApplyOptions
 from headrace.deploy.drain import Timeouts, drain
+from headrace.deploy.plan_text import render_plan
 from headrace.deploy.release_history import choose_rollback_release
 from headrace.deploy.remote import Run
 from headrace.deploy.state_store import StateStore
 from headrace.errors import DeploymentError
+from headrace.testing.workspace import files_api
 from workspaces import reset
 
 
@@ -379,11 +381,29 @@ def test_removed_run_as_does_not_stay_on_the_job(tiny, client):
     assert tiny.plan(changed, "prod").is_empty
 
 
-def test_file_too_large_to_be_read_back_is_an_error_before_the_upload(tiny, monkeypatch):
-    monkeypatch.setattr(Workspace, "max_file_size", 10)
-    with pytest.raises(DeploymentError, match="a workspace can export at most 10"):
-        tiny.deploy()
-    assert tiny.state().serial == 0
+def test_wheel_that_the_workspace_does_not_export_is_deployed_and_fetched(tiny, monkeypatch, tmp_path):
+    monkeypatch.setattr(files_api, "MAX_BYTES", 600)
+    release = tiny.release()
+    assert (release.directory / release.manifest.wheels[0]).stat().st_size > 600
+    tiny.deploy(release)
+    monkeypatch.setattr(upload.releases, "list_releases", lambda root: [])
+    fetched = upload.fetch_release(release.id, tiny.target(), tmp_path, tiny.reported.append)
+    assert upload.releases.verify(fetched) == []
+
+
+def test_plan_shows_files_of_the_deployed_release_that_are_missing_or_cut(tiny, workspace):
+    release = tiny.release()
+    tiny.deploy(release)
+    directory = workspace.directory / "Workspace/Shared/tiny/staging/releases" / release.id
+    (directory / "conf" / "staging.yml").unlink()
+    (directory / "databricks.yml").write_text("bundle:")
+    plan = tiny.plan(release)
+    assert (plan.is_empty, plan.damaged_files) == (False, ("conf/staging.yml", "databricks.yml"))
+    assert "2 of its files are missing or damaged, will be uploaded again" in "\n".join(render_plan(plan))
+    tiny.deploy(release)
+    assert tiny.plan(release).is_empty
+    (directory / "manifest.json").unlink()
+    assert set(tiny.plan(release).damaged_files) == set(release.manifest.files)
 
 
 def test_failed_deletion_of_old_releases_does_not_fail_the_deployment(tiny, monkeypatch):

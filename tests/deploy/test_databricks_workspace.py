@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from headrace.deploy.databricks_workspace import MAX_RUNS, Workspace
@@ -23,12 +25,50 @@ def test_job_is_not_created_twice_if_the_answer_is_lost(workspace, remote):
     assert sum("create" in call.path for call in workspace.faults.calls) == 1
 
 
-@pytest.mark.parametrize("fault", ["drop_request", "throttle", "unavailable", "broken"])
+@pytest.mark.parametrize("fault", ["drop_request", "unavailable", "broken"])
 def test_failed_creation_of_a_job_is_retried_after_a_search(workspace, remote, fault):
     getattr(workspace.faults, fault)(1, "jobs/create")
     created = remote.create_job(BODY)
     assert [job.id for job in remote.list_jobs("orders")] == [created]
     assert [call.path.rpartition("/")[2] for call in workspace.faults.calls[:3]] == ["create", "list", "create"]
+
+
+@pytest.mark.parametrize("fault", ["throttle", "unavailable"])
+def test_time_to_try_again_is_obeyed_even_if_it_is_longer_than_the_retry_timeout(workspace, monkeypatch, fault):
+    monkeypatch.setattr("headrace.deploy.sdk_calls.RETRY_TIMEOUT_S", 1)
+    remote = Workspace(workspace.url)
+    getattr(workspace.faults, fault)(1, "scim", retry_after=2)
+    assert remote.user() == "alice@example.com"
+
+
+def test_creation_that_was_refused_for_a_busy_service_is_repeated_when_the_service_says(workspace, remote):
+    workspace.faults.throttle(1, "jobs/create", retry_after=2)
+    created = remote.create_job(BODY)
+    assert [job.id for job in remote.list_jobs("orders")] == [created]
+
+
+def test_throttling_ends_with_an_error(workspace, monkeypatch):
+    monkeypatch.setattr("headrace.deploy.sdk_calls.RETRY_TIMEOUT_S", 1)
+    monkeypatch.setattr("headrace.deploy.sdk_calls.THROTTLED_TIMEOUT_S", 0)
+    workspace.faults.throttle(1, "scim", retry_after=2)
+    with pytest.raises(DeploymentError, match="Too many requests"):
+        Workspace(workspace.url).user()
+
+
+@pytest.mark.parametrize("answer", ["{}", '{"content": "&"}', '{"content": 7}'])
+def test_export_without_content_is_an_error(workspace, remote, monkeypatch, answer):
+    remote.write_file("/Workspace/Shared/file", b"text")
+    monkeypatch.setattr(remote, "_call", lambda *arguments, **options: json.loads(answer))
+    with pytest.raises(DeploymentError, match="the workspace returns no content of /Workspace/Shared/file"):
+        remote.read_file("/Workspace/Shared/file")
+
+
+def test_sizes_of_all_files_below_a_directory(remote):
+    assert remote.file_sizes("/Workspace/Shared/r") == {}
+    remote.make_directory("/Workspace/Shared/r/conf/pipelines")
+    remote.write_file("/Workspace/Shared/r/conf/pipelines/p.yml", b"steps")
+    remote.write_file("/Workspace/Shared/r/databricks.yml", b"")
+    assert remote.file_sizes("/Workspace/Shared/r") == {"conf/pipelines/p.yml": 5, "databricks.yml": 0}
 
 
 def test_job_with_the_same_name_and_another_tag_is_ignored(workspace, remote):

@@ -1,4 +1,4 @@
-"""The format of state.json, and locks whose process has ended or is alive."""
+"""The files of the state, which command may write them, what becomes of lost and damaged ones, and locks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import subprocess
 
 import pytest
 
-from headrace.deploy import state_store
+from headrace.deploy import deploy_lock
+from headrace.deploy.deploy_lock import Lock, format_duration, remove_abandoned_lock
 from headrace.deploy.deploy_state import DeployedJob, HistoryEntry, Intent, State
 from headrace.deploy.plan import Change, JobPlan, Plan
-from headrace.deploy.state_store import Lock, StateStore, format_duration
+from headrace.deploy.state_store import StateStore
 from headrace.deploy.stored_json import to_document
 from headrace.errors import DataError, DeploymentError
 
@@ -53,17 +54,69 @@ def test_each_write_increments_the_serial_and_keeps_the_lineage(tiny):
     assert first.lineage == second.lineage == store.read().lineage != ""
 
 
-@pytest.mark.parametrize("content", ["not JSON", '{"version": 2}', '{"version": 1}'])
-def test_unreadable_state_is_an_error(tiny, workspace, content):
+def test_state_of_the_first_format_is_read_and_then_replaced_by_a_marker(tiny):
     target = tiny.target()
     target.remote.make_directory(target.root)
-    target.remote.write_file(f"{target.root}/state.json", content.encode())
-    with pytest.raises(DataError, match="the state of environment 'staging' cannot be read"):
+    target.remote.write_file(f"{target.root}/state.json", STATE.to_json().encode())
+    store = StateStore(target)
+    assert store.read() == STATE
+    assert store.write(STATE).serial == 4
+    assert StateStore(target).read().serial == 4
+    with pytest.raises(ValueError, match="version 2"):
+        State.from_json(target.remote.read_file(f"{target.root}/state.json").decode())
+
+
+@pytest.mark.parametrize("content", ["not JSON", '{"version": 2}', '{"version": 1}', "[]", ""])
+def test_unreadable_state_is_an_error(tiny, content):
+    target = tiny.target()
+    target.remote.make_directory(target.root)
+    target.remote.write_file(f"{target.root}/state-2.json", content.encode())
+    with pytest.raises(DataError, match=r"(?s)state of environment 'staging' cannot be read.*state is rebuilt from"):
         tiny.plan()
+    target.remote.write_file(f"{target.root}/state-1.json", STATE.to_json().encode())
+    with pytest.raises(DataError, match=r"delete it: /Workspace/Shared/tiny/staging/state-1\.json is used instead"):
+        tiny.plan()
+    target.remote.delete(f"{target.root}/state-2.json")
+    assert tiny.state() == STATE
+
+
+def test_only_the_last_files_of_the_state_are_kept(tiny, monkeypatch):
+    monkeypatch.setattr("headrace.deploy.state_store.KEPT", 3)
+    target = tiny.target()
+    tiny.deploy()
+    serial = tiny.state().serial
+    names = target.remote.list_directory(target.root)
+    assert sorted(name for name in names if name.startswith("state-")) == [
+        f"state-{number}.json" for number in range(serial - 2, serial + 1)
+    ]
+
+
+def test_command_whose_lock_was_broken_cannot_write_the_state(tiny):
+    target = tiny.target()
+    first, second = StateStore(target), StateStore(target)
+    with pytest.raises(DeploymentError, match=r"alice@example.com on .* \(deploy again\) has broken the lock"):  # noqa: SIM117
+        with first.locked("deploy", break_lock=False, report=print):
+            state = first.write(first.read())
+            with second.locked("deploy again", break_lock=True, report=print):
+                written = second.write(second.read())
+                first.write(state)
+    assert tiny.state() == written
+
+
+def test_command_that_reads_an_old_state_cannot_write_over_a_newer_one(tiny):
+    """As if its lock were broken between its check of the lock and its write."""
+    target = tiny.target()
+    target.remote.make_directory(target.root)
+    store = StateStore(target)
+    state = store.read()
+    newer = store.write(state)
+    with pytest.raises(DeploymentError, match="another command has changed environment 'staging'"):
+        StateStore(target).write(state)
+    assert tiny.state() == newer
 
 
 def write_lock(target, process):
-    lock = {"id": "1", "owner": "carol", "host": "here", "machine": state_store._machine_id(), "process": process}
+    lock = {"id": "1", "owner": "carol", "host": "here", "machine": deploy_lock._machine_id(), "process": process}
     lock |= {"since": "2026-01-01T00:00:00+00:00", "what": "deploy"}
     target.remote.make_directory(target.root)
     target.remote.write_file(f"{target.root}/lock.json", json.dumps(lock).encode())
@@ -83,7 +136,7 @@ def test_lock_of_an_ended_process_is_taken_over_with_a_message(tiny):
 def test_lock_of_a_live_process_is_respected(tiny):
     target = tiny.target()
     write_lock(target, os.getppid())
-    StateStore(target).remove_abandoned_lock()
+    remove_abandoned_lock(target)
     with (
         pytest.raises(DeploymentError, match="being changed by carol"),
         StateStore(target).locked("deploy", break_lock=False, report=print),
@@ -96,6 +149,21 @@ def test_holder_of_a_broken_lock_does_not_release_the_new_lock(tiny):
     with StateStore(target).locked("deploy", break_lock=False, report=print):
         write_lock(target, os.getppid())
     assert b"carol" in target.remote.read_file(f"{target.root}/lock.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"not JSON", b"[]", b"{}"])
+def test_unreadable_lock_can_be_broken(tiny, content):
+    target, reported = tiny.target(), []
+    target.remote.make_directory(target.root)
+    target.remote.write_file(f"{target.root}/lock.json", content)
+    remove_abandoned_lock(target)
+    with (
+        pytest.raises(DeploymentError, match=r"(?s)the lock of environment 'staging' cannot be read.*--break-lock"),
+        StateStore(target).locked("deploy", break_lock=False, report=print),
+    ):
+        raise AssertionError("the lock was taken")
+    with StateStore(target).locked("deploy", break_lock=True, report=reported.append):
+        assert reported == ["the lock, which cannot be read, is broken"]
 
 
 def test_durations_are_formatted_in_their_largest_unit():

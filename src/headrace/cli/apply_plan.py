@@ -65,14 +65,15 @@ def apply_plan(
     `option_values` are the values of the options that `apply_options` adds, by the names of their parameters.
     `promoted_from` is the environment whose release is promoted, or "" for other commands than `promote`.
     """
-    from headrace.deploy.apply import ApplyOptions, apply
+    from headrace.deploy.apply import apply
+    from headrace.deploy.deploy_lock import remove_abandoned_lock
+    from headrace.deploy.deployment import ApplyOptions
     from headrace.deploy.drain import Timeouts
     from headrace.deploy.policy import require_allowed
-    from headrace.deploy.state_store import StateStore
 
     print_plan(plan)
     if plan.is_empty:
-        StateStore(target).remove_abandoned_lock()  # which a killed command may have left
+        remove_abandoned_lock(target)  # which a killed command may have left
         return
     deletions = confirmation.confirm_deletions(plan, option_values["deletions"])
     require_allowed(plan, release, target, deletable=deletions, any_identity=option_values["any_identity"])

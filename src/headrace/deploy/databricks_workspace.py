@@ -1,107 +1,32 @@
-"""A Databricks workspace, called over its REST API: its files, its jobs and their runs."""
+"""A Databricks workspace, called over its REST API: its jobs and their runs."""
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
 
+from headrace.deploy.databricks_files import WorkspaceFiles
 from headrace.deploy.remote import RemoteJob, Run
-from headrace.deploy.sdk_calls import ExistsError, UnknownOutcomeError, WorkspaceApi
-from headrace.errors import DeploymentError
+from headrace.deploy.sdk_calls import UnknownOutcomeError, WorkspaceApi
 
 RETRY_INTERVAL_S = 0.5  # between two attempts of a call that must not take effect twice
 MAX_RUNS = 25  # per page; `list_runs` returns one page, or all pages of active runs
-MAX_EXPORT_BYTES = 10 << 20  # the workspace does not export larger files
 OWNER = "IS_OWNER"  # permission level of a job's owner
 PRINCIPALS = ("user_name", "group_name", "service_principal_name")
-JOBS_API, WORKSPACE_API = "/api/2.2/jobs", "/api/2.0/workspace"
-IMPORT_FILE_API, VOLUME_FILES_API = "/api/2.0/workspace-files/import-file", "/api/2.0/fs/files"
+JOBS_API = "/api/2.2/jobs"
 
 
-class Workspace:
+class Workspace(WorkspaceFiles):
     """One workspace, called as one user."""
 
-    max_file_size: int | None = MAX_EXPORT_BYTES
-
     def __init__(self, host: str, profile: str = "") -> None:
-        self._api = WorkspaceApi(host, profile)
-        self._call, self.name = self._api.call, self._api.host
+        super().__init__(WorkspaceApi(host, profile))
+        self.name = self._api.host
 
     def user(self) -> str:
         """Return the name of the user who makes the calls."""
         return str(self._call("GET", "/api/2.0/preview/scim/v2/Me")["userName"])
-
-    # ── Files ─────────────────────────────────────────────────────────────────────────────────────────
-
-    def read_file(self, path: str) -> bytes | None:
-        """Return the content of a file, or None if it does not exist."""
-        exported = self._call("GET", f"{WORKSPACE_API}/export", query={"path": path, "format": "AUTO"}, missing=None)
-        return None if exported is None else base64.b64decode(exported["content"])
-
-    def write_file(self, path: str, content: bytes) -> None:
-        """Write or replace a file."""
-        self._call("POST", f"{IMPORT_FILE_API}{quote(path)}", query={"overwrite": "true"}, data=content)
-
-    def create_file(self, path: str, content: bytes) -> bool:
-        """Create a file and return True, or return False if it exists.
-
-        If the response to the call is lost, the content of the file shows whether this call created it.
-        """
-        try:
-            self._call("POST", f"{IMPORT_FILE_API}{quote(path)}", query={"overwrite": "false"}, data=content, once=True)
-        except (ExistsError, UnknownOutcomeError) as error:
-            existing = self.read_file(path)
-            if existing is not None:
-                return existing == content
-            if isinstance(error, UnknownOutcomeError):
-                raise self._api.no_answer(*error.call, error) from error
-            return False  # the file existed, and was deleted in the meantime
-        return True
-
-    def make_directory(self, path: str) -> None:
-        """Create a directory and its parents if they do not exist."""
-        self._call("POST", f"{WORKSPACE_API}/mkdirs", body={"path": path})
-
-    def list_directory(self, path: str) -> list[str]:
-        """Return the names in a directory; an empty list if it does not exist."""
-        listing = self._call("GET", f"{WORKSPACE_API}/list", query={"path": path}, missing={})
-        return [item["path"].rpartition("/")[2] for item in listing.get("objects", [])]
-
-    def delete(self, path: str) -> None:
-        """Delete a file, or a directory with its content, if it exists."""
-        self._call("POST", f"{WORKSPACE_API}/delete", body={"path": path, "recursive": True}, missing=None)
-
-    def grant_read(self, directory: str, principal: dict[str, str]) -> None:
-        """Grant a user, a group or a service principal read access to a directory."""
-        object_id = self._call("GET", f"{WORKSPACE_API}/get-status", query={"path": directory})["object_id"]
-        grant = {"access_control_list": [{**principal, "permission_level": "CAN_READ"}]}
-        self._call("PATCH", f"/api/2.0/permissions/directories/{object_id}", body=grant)
-
-    def write_request(self, path: str, content: bytes) -> bool:
-        """Write a stop request and return True. Return False if the path is not in a volume or not writable."""
-        if not path.startswith("/Volumes/"):
-            return False
-        try:
-            self._call("PUT", f"{VOLUME_FILES_API}{quote(path)}", query={"overwrite": "true"}, data=content)
-        except DeploymentError:
-            return False
-        return True
-
-    def delete_request(self, path: str) -> None:
-        """Delete a stop request if it exists. Do nothing for paths that `write_request` could not write either."""
-        if path.startswith("/Volumes/"):
-            with suppress(DeploymentError):
-                self._call("DELETE", f"{VOLUME_FILES_API}{quote(path)}", missing=None)
-
-    def read_checkpoint_file(self, path: str) -> bytes | None:
-        """Return the content of a file in a volume, or None if it does not exist or is not in a volume."""
-        if not path.startswith("/Volumes/"):
-            return None
-        return self._api.download(f"{VOLUME_FILES_API}{quote(path)}")
 
     # ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -119,9 +44,9 @@ class Workspace:
                     settings[key] = [*settings.get(key, []), *value]
         return RemoteJob(job_id, settings)
 
-    def list_jobs(self, name: str) -> list[RemoteJob]:
-        """Return the jobs with this name; their settings lack lists such as the tasks."""
-        jobs = self._pages(f"{JOBS_API}/list", "jobs", {"name": name, "limit": 100})
+    def list_jobs(self, name: str | None = None) -> list[RemoteJob]:
+        """Return the jobs with this name, or all jobs; their settings lack lists such as the tasks."""
+        jobs = self._pages(f"{JOBS_API}/list", "jobs", {"limit": 100, **({"name": name} if name else {})})
         return [RemoteJob(int(job["job_id"]), job["settings"]) for job in jobs]
 
     def create_job(self, body: dict[str, Any]) -> int:

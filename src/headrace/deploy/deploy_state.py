@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.deploy.stored_json import Document, from_document, to_document
 
-VERSION = 1  # of the format of state.json
+VERSION = 1  # of the format of the files of the state
 
 JobBody = dict[str, Any]  # the settings of a job in the format of the Jobs API
 Grants = tuple[dict[str, str], ...]  # permissions on a job in the format of the Permissions API
@@ -79,6 +79,7 @@ class Intent:
     by: str  # user name
     creates: dict[str, str] = field(default_factory=dict)  # job key -> the job's name; the job may exist already
     previous_jobs: dict[str, DeployedJob] = field(default_factory=dict)  # the changed jobs before the deployment
+    entry: int = 0  # the number of its entry in the history; 0 until it is written
 
     @classmethod
     def from_document(cls, document: Document) -> Intent:
@@ -100,12 +101,12 @@ class State:
     history: tuple[HistoryEntry, ...] = ()
 
     def to_json(self) -> str:
-        """Return the content of state.json."""
+        """Return the content of the file of the state."""
         return json.dumps({"version": VERSION, **to_document(self)}, indent=1, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> State:
-        """Parse the content of state.json; raise ValueError if its format has another version."""
+        """Parse the content of a file of the state; raise ValueError if its format has another version."""
         document = json.loads(text)
         version = document.pop("version", None)
         if version != VERSION:
@@ -136,5 +137,5 @@ class State:
         return replace(self, jobs=jobs, stopped=tuple(other for other in self.stopped if other != key))
 
     def with_entry(self, entry: HistoryEntry) -> State:
-        """Return the state with this entry in its history and without an intent: the deployment is finished."""
-        return replace(self, intent=None, history=(*self.history, entry))
+        """Return the state with this entry in its history."""
+        return replace(self, history=(*self.history, entry))

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 from headrace.config.locations import fix_for_unknown_name
 from headrace.deploy import planner
+from headrace.deploy.deploy_lock import Report
 from headrace.deploy.deploy_state import TRIGGERS, DeployedJob, State, has_active_continuous_trigger
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.drain import Timeouts, delete_job, drain
 from headrace.deploy.remote import Run
-from headrace.deploy.state_store import Report, StateStore
+from headrace.deploy.state_store import StateStore
 from headrace.errors import ConfigurationError, DataError
 
 
@@ -63,6 +64,7 @@ def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Repor
             # In a workspace, the trigger starts the run, and this reset changes nothing. A plain Spark cluster has no
             # scheduler; there, the reset starts the run.
             if not is_running:
+                store.require_lock()
                 target.remote.reset_job(deployed.id, deployed.sent_body)
             report(f"job {key}: runs continuously")
             return
@@ -95,8 +97,10 @@ def destroy(target: DeployTarget, timeouts: Timeouts, *, break_lock: bool, repor
         # only in `existing_jobs`.
         for key in sorted(state.jobs.keys() | existing_jobs.keys()):
             if key in existing_jobs:
+                store.require_lock()
                 delete_job(existing_jobs[key].id, key, state.jobs.get(key), target, timeouts, report)
             state = store.write(state.without_job(key))
+        store.require_lock()
         target.remote.delete(target.root)
 
 

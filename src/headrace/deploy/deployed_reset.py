@@ -18,12 +18,13 @@ from headrace.config.databricks.wheel_metadata import HEADRACE
 from headrace.config.environment_files import read_environment
 from headrace.config.locations import KeyLocations
 from headrace.config.models import SparkEngine
+from headrace.deploy.deploy_lock import Report
 from headrace.deploy.deploy_state import State
 from headrace.deploy.deploy_target import DeployTarget, open_target
 from headrace.deploy.deployed_jobs import stop_job
 from headrace.deploy.drain import Timeouts, polls
 from headrace.deploy.remote import Run
-from headrace.deploy.state_store import Report, StateStore
+from headrace.deploy.state_store import StateStore
 from headrace.errors import ConfigurationError, DeploymentError
 
 ENTRY_POINT = "reset"

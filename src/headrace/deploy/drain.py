@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headrace.checkpoints.stop_request import new_request
+from headrace.deploy.deploy_lock import Report
 from headrace.deploy.deploy_state import DeployedJob, pause_triggers
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.remote import Run
-from headrace.deploy.state_store import Report
 from headrace.errors import DeploymentError
 
 FIRST_POLL_S, LONGEST_POLL_S = 0.1, 5.0  # the interval between two polls grows from the first to the longest

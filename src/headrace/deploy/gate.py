@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from headrace.checkpoints.heartbeat import Heartbeat, seconds_between
+from headrace.deploy.deploy_lock import format_duration
 from headrace.deploy.deploy_state import State
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.health import describe_heartbeats, read_heartbeats
 from headrace.deploy.remote import Run
-from headrace.deploy.state_store import format_duration
 from headrace.errors import DeploymentError, Problem
 
 Gate = Literal["success", "started", "none"]

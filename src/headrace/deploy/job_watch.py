@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headrace.checkpoints.heartbeat import Heartbeat
+from headrace.deploy.deploy_lock import Report, format_duration
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.drain import Timeouts, polls
 from headrace.deploy.health import Health, assess, read_heartbeats
-from headrace.deploy.state_store import Report, format_duration
 
 WATCH_POLL_S = 15.0  # the longest interval between two polls while jobs are watched
 REPORT_INTERVAL_S = 60.0  # between two lines of progress while jobs are watched
@@ -29,6 +29,7 @@ class JobWatch:
     target: DeployTarget
     timeouts: Timeouts
     report: Report
+    expects_run: bool = False  # the deployment or the platform starts a run of the job
     _running_since: float | None = None
 
     def wait(self) -> str:

@@ -21,6 +21,7 @@ FIELD_NAMES = {  # field of Plan -> its name in an error message
     "release": "release",
     "deployed_release": "deployed release",
     "unfinished": "unfinished deployment",
+    "damaged_files": "uploaded files",
     "jobs": "jobs",
 }
 
@@ -117,6 +118,7 @@ class Plan:
     deployed_release: str  # empty if there is none
     wheels: tuple[Change, ...]  # changes from the wheels of the deployed release
     jobs: tuple[JobPlan, ...]
+    damaged_files: tuple[str, ...] = ()  # of the release, if it is deployed already: they are uploaded again
     unfinished: str = ""  # a description of the interrupted deployment, if there is one
     steps: tuple[StepPlan, ...] = ()  # empty if no other release is deployed, or if the steps were not compared
     steps_not_compared: str = ""  # the reason, if no step was compared
@@ -124,7 +126,7 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Whether the plan changes nothing."""
-        is_deployed = self.release == self.deployed_release and not self.unfinished
+        is_deployed = self.release == self.deployed_release and not self.unfinished and not self.damaged_files
         return is_deployed and all(job.action == "unchanged" for job in self.jobs)
 
     def to_document(self) -> Document:
@@ -151,7 +153,10 @@ class Plan:
         jobs = tuple(JobPlan.from_document(job) for job in document["jobs"])
         wheels = tuple(Change(**wheel) for wheel in document["wheels"])
         steps = tuple(StepPlan.from_document(step) for step in document["steps"])
-        return from_document(cls, {**document, "jobs": jobs, "wheels": wheels, "steps": steps})
+        damaged = tuple(document.get("damaged_files", ()))
+        return from_document(
+            cls, {**document, "jobs": jobs, "wheels": wheels, "steps": steps, "damaged_files": damaged}
+        )
 
 
 def require_current(plan: Plan, current: Plan) -> None:

@@ -11,6 +11,7 @@ from headrace.deploy.plan import Change, JobPlan, Plan
 SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
 STEP_SIGNS = {"new": "+", "removed": "-", "changed": "~", "not compared": "?"}
 MAX_VALUE_WIDTH = 72  # characters
+MAX_FILES = 5  # of the damaged files that are named
 
 
 def render_plan(plan: Plan) -> Iterator[str]:
@@ -20,6 +21,9 @@ def render_plan(plan: Plan) -> Iterator[str]:
         yield f"  unfinished  {plan.unfinished}"
     if plan.release == plan.deployed_release:
         yield f"  release  {plan.release}, already deployed"
+        if plan.damaged_files:
+            yield f"           {len(plan.damaged_files)} of its files are missing or damaged, will be uploaded again"
+            yield from (f"             {path}" for path in plan.damaged_files[:MAX_FILES])
     else:
         yield f"  release  {plan.deployed_release or 'none'} -> {plan.release}"
         for wheel in plan.wheels:

@@ -18,7 +18,6 @@ from headrace.release.releases import Manifest, Release
 
 def plan(release: Release, target: DeployTarget, state: State) -> Plan:
     """Return the plan that deploys a release to an environment, whose recorded state is `state`."""
-    upload.require_files_within_size_limit(release, target)
     desired = {
         key: _with_run_as(job, state.jobs.get(key), target) for key, job in desired_jobs(release, target).items()
     }
@@ -34,7 +33,9 @@ def plan(release: Release, target: DeployTarget, state: State) -> Plan:
         desired=desired,
         current={key: _current_job(job, release, target) for key, job in existing.items()},
     )
-    is_other_release = state.release not in ("", release.id)
+    if state.release == release.id:
+        return replace(new_plan, damaged_files=tuple(upload.damaged_files(release, target)))
+    is_other_release = state.release != ""
     return _with_steps(new_plan, release, deployed_manifest) if is_other_release else new_plan
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 ACTIVE_PHASES = frozenset({"BLOCKED", "PENDING", "QUEUED", "RUNNING", "TERMINATING", "WAITING_FOR_RETRY"})
+
+UNKNOWN_SIZE = -1  # of a file whose size the workspace does not return
+RELEASE_PATH = re.compile(r"/releases/(\w+)(?:/|\Z)")
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,24 @@ class Run:
         return any(f"/releases/{release}/" in path for path in self.paths)
 
 
+def release_of(settings: Any) -> str:
+    """Return the id of the release whose files a job with these settings uses; empty if there is none.
+
+    `settings` may be any part of the settings.
+    """
+    if isinstance(settings, str):
+        match = RELEASE_PATH.search(settings)
+        return match[1] if match else ""
+    if isinstance(settings, dict | list):
+        values = settings.values() if isinstance(settings, dict) else settings
+        return next(filter(None, map(release_of, values)), "")
+    return ""
+
+
 class Remote(Protocol):
     """A Databricks workspace, or the directory beside a Spark cluster."""
 
     name: str  # the host of the workspace, or the path of the directory
-    max_file_size: int | None  # bytes that `read_file` can return; None for no limit
 
     def user(self) -> str:
         """Return the name of the user who makes the calls."""
@@ -79,6 +96,12 @@ class Remote(Protocol):
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory; an empty list if it does not exist."""
 
+    def file_sizes(self, path: str) -> dict[str, int]:
+        """Return the sizes of all files below a directory, by their paths in it; none if it does not exist.
+
+        A size that the workspace does not return is UNKNOWN_SIZE.
+        """
+
     def delete(self, path: str) -> None:
         """Delete a file, or a directory with its content, if it exists."""
 
@@ -88,8 +111,11 @@ class Remote(Protocol):
     def get_job(self, job_id: int) -> RemoteJob | None:
         """Return a job, or None if it was deleted."""
 
-    def list_jobs(self, name: str) -> list[RemoteJob]:
-        """Return the jobs with this name. Their settings may lack lists such as the tasks; `get_job` returns all."""
+    def list_jobs(self, name: str | None = None) -> list[RemoteJob]:
+        """Return the jobs with this name, or all jobs.
+
+        Their settings may lack lists such as the tasks; `get_job` returns all settings.
+        """
 
     def create_job(self, body: dict[str, Any]) -> int:
         """Create a job and return its id. A repeated call with the same tag does not create a second job."""

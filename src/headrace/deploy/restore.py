@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from headrace.deploy import step_diff, upload
-from headrace.deploy.deploy_state import DeployedJob, JobBody
+from headrace.deploy.deploy_state import DeployedJob
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.health import read_heartbeats
-from headrace.deploy.plan import StepPlan
+from headrace.deploy.plan import JobPlan, StepPlan
 from headrace.errors import Problem
 from headrace.release.releases import Release
 
 
-def refusing_steps(
-    earlier: str, failed: Release, body: JobBody, heartbeat_files: Collection[str], target: DeployTarget
-) -> list[StepPlan]:
-    """Return the steps of a job that the earlier release would refuse to continue from checkpoints of the failed one.
+def refusing_steps(previous: DeployedJob, failed: Release, job: JobPlan, target: DeployTarget) -> list[StepPlan]:
+    """Return the steps of a job that its previous release would refuse to continue from checkpoints of the failed one.
 
-    `body` is that of the job. Steps that the failed release has not started are left out, if this is known. If the
-    releases cannot be compared, return no step: the start of the earlier release compares them again.
+    Steps that the failed release has not started are left out, if this is known. If the releases cannot be compared,
+    return no step: the start of the previous release compares them again.
     """
-    manifest = upload.read_manifest(earlier, target)
-    if manifest is None or earlier == failed.id or step_diff.why_not_comparable(manifest, failed.manifest):
+    manifest = upload.read_manifest(previous.release, target)
+    if manifest is None or manifest.id == failed.id or step_diff.why_not_comparable(manifest, failed.manifest):
         return []
-    beats = read_heartbeats(heartbeat_files, target)
+    beats = read_heartbeats(job.heartbeat_files, target)
     started = {(beat.pipeline, beat.step) for beat in beats if beat.release == failed.id}
-    pipelines = step_diff.pipelines_of(body)
+    pipelines = step_diff.pipelines_of(job.body)
     return [
         step
         for step in step_diff.compare_steps(failed.manifest, manifest, target.name, {})
-        if step.fix and step.pipeline in pipelines and (not heartbeat_files or (step.pipeline, step.step) in started)
+        if step.fix
+        and step.pipeline in pipelines
+        and (not job.heartbeat_files or (step.pipeline, step.step) in started)
     ]
 
 
 def problem(
-    key: str,
+    job: JobPlan,
     job_id: int,
     target: DeployTarget,
     release: str,
@@ -48,7 +48,7 @@ def problem(
     `previous` is the job before the deployment, None if it is new; `refusing` are the steps that keep it from going
     back.
     """
-    environment = target.name
+    key, environment = job.key, target.name
     fix = f"see its output: headrace logs {key} --env {environment}"
     if previous is None:
         outcome = "it is new and is left paused"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from databricks.sdk.core import ApiClient
 
 RETRY_TIMEOUT_S = 20  # for a call and its retries; the SDK's default is 300
+THROTTLED_TIMEOUT_S = 600  # for a call that the workspace answers with Retry-After
 REPEAT = "run the same command again: it continues where this one ended"
 RAISE = object()  # default of `missing` in WorkspaceApi.call: raise an error
 
@@ -69,8 +72,11 @@ class WorkspaceApi:
 
         client = self._client_once if once else self._client
         call = (method, path)
+        # An answer of "too many requests" means that the call had no effect. After others, it may have had one.
+        throttled = (errors.TooManyRequests,) if once else (errors.TooManyRequests, errors.TemporarilyUnavailable)
+        do = partial(client.do, method, path, query=query, body=body, data=data, raw=raw)
         try:
-            return client.do(method, path, query=query, body=body, data=data, raw=raw)
+            return _obey_retry_after(do, throttled)
         except (errors.AlreadyExists, errors.ResourceAlreadyExists) as error:
             if once:
                 raise ExistsError from error
@@ -106,11 +112,29 @@ class WorkspaceApi:
 
     def no_answer(self, method: str, path: str, error: Exception) -> DeploymentError:
         """Return the error for a call that did not succeed within the retry timeout and was not rejected."""
+        cause = error.__cause__ if isinstance(error, TimeoutError) and error.__cause__ else error
         return DeploymentError(
-            f"the workspace does not answer {method} {path} within {self.retry_timeout} seconds: {one_line(error)}",
+            f"the workspace does not answer {method} {path} within {self.retry_timeout} seconds: {one_line(cause)}",
             where=self.host,
             fix=f"check that the workspace can be reached, then {REPEAT}",
         )
+
+
+def _obey_retry_after(do: Callable[[], Any], throttled: tuple[type[Exception], ...]) -> Any:
+    """Make a call again while the workspace has answered with such an error and when to try again.
+
+    The SDK waits as long as the workspace says, but then gives up if its own timeout is over (SDK 0.156). Give up after
+    THROTTLED_TIMEOUT_S.
+    """
+    deadline = time.monotonic() + THROTTLED_TIMEOUT_S
+    while True:
+        try:
+            return do()
+        except TimeoutError as error:
+            cause = error.__cause__
+            is_throttled = isinstance(cause, throttled) and getattr(cause, "retry_after_secs", None) is not None
+            if not is_throttled or time.monotonic() > deadline:
+                raise
 
 
 @contextmanager

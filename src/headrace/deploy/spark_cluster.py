@@ -9,7 +9,6 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.deploy import submitted_run
+from headrace.deploy.cluster_files import DirectoryFiles
 from headrace.deploy.deploy_state import has_active_continuous_trigger
 from headrace.deploy.remote import RemoteJob, Run
 from headrace.errors import DeploymentError, one_line
@@ -30,10 +30,8 @@ from headrace.liveness import is_locked
 MAX_RUNS = 25  # `list_runs` returns at most this many runs
 
 
-class Cluster:
+class Cluster(DirectoryFiles):
     """The directory beside one Spark cluster."""
-
-    max_file_size: int | None = None
 
     def __init__(self, directory: Path) -> None:
         self.name = str(directory)
@@ -50,64 +48,6 @@ class Cluster:
         """Return the user name on this machine."""
         return getpass.getuser()
 
-    # ── Files ─────────────────────────────────────────────────────────────────────────────────────────
-
-    def read_file(self, path: str) -> bytes | None:
-        """Return the content of a file, or None if it does not exist."""
-        with suppress(FileNotFoundError):
-            return Path(path).read_bytes()
-        return None
-
-    def write_file(self, path: str, content: bytes) -> None:
-        """Write or replace a file atomically."""
-        _write_temporary(Path(path), content).replace(path)
-
-    def create_file(self, path: str, content: bytes) -> bool:
-        """Create a file atomically and return True, or return False if it exists."""
-        temporary = _write_temporary(Path(path), content)
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        finally:
-            temporary.unlink()
-        return True
-
-    def make_directory(self, path: str) -> None:
-        """Create a directory and its parents if they do not exist."""
-        Path(path).mkdir(parents=True, exist_ok=True)
-
-    def list_directory(self, path: str) -> list[str]:
-        """Return the names in a directory; an empty list if it does not exist."""
-        return sorted(file.name for file in Path(path).iterdir()) if Path(path).is_dir() else []
-
-    def delete(self, path: str) -> None:
-        """Delete a file, or a directory with its content, if it exists."""
-        if Path(path).is_dir():
-            shutil.rmtree(path)
-        else:
-            Path(path).unlink(missing_ok=True)
-
-    def grant_read(self, directory: str, principal: dict[str, str]) -> None:
-        """Do nothing: the permissions of the file system apply."""
-
-    def write_request(self, path: str, content: bytes) -> bool:
-        """Write a stop request beside the checkpoints and return True. Return False if the path is not writable."""
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)  # a run that is starting may not have created it
-            self.write_file(path, content)
-        except OSError:
-            return False
-        return True
-
-    def delete_request(self, path: str) -> None:
-        """Delete a stop request if it exists."""
-        Path(path).unlink(missing_ok=True)
-
-    def read_checkpoint_file(self, path: str) -> bytes | None:
-        """Return the content of a file beside the checkpoints, or None if it does not exist."""
-        return self.read_file(path)
-
     # ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────
 
     def get_job(self, job_id: int) -> RemoteJob | None:
@@ -115,10 +55,10 @@ class Cluster:
         content = self.read_file(self._job_file(job_id))
         return None if content is None else RemoteJob(job_id, json.loads(content))
 
-    def list_jobs(self, name: str) -> list[RemoteJob]:
-        """Return the jobs with this name."""
+    def list_jobs(self, name: str | None = None) -> list[RemoteJob]:
+        """Return the jobs with this name, or all jobs."""
         jobs = [self.get_job(job_id) for job_id in self._job_ids()]
-        return [job for job in jobs if job is not None and job.settings["name"] == name]
+        return [job for job in jobs if job is not None and name in (None, job.settings["name"])]
 
     def create_job(self, body: dict[str, Any]) -> int:
         """Create a job and return its id. A repeated call with the same tag does not create a second job."""
@@ -241,13 +181,6 @@ class Cluster:
         """Return what `start_run` wrote for a run; an empty dict if the run is just being created."""
         content = self.read_file(str(self._runs / str(run_id) / submitted_run.SUBMISSION))
         return json.loads(content) if content else {}
-
-
-def _write_temporary(path: Path, content: bytes) -> Path:
-    """Write the content to a new hidden file in the same directory, and return its path."""
-    temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
-    temporary.write_bytes(content)
-    return temporary
 
 
 def _to_json(value: Any) -> bytes:

@@ -8,22 +8,32 @@ import tempfile
 from collections.abc import Set
 from pathlib import Path, PurePosixPath
 
+from headrace.deploy.deploy_lock import Report
 from headrace.deploy.deploy_target import DeployTarget
-from headrace.deploy.state_store import Report
+from headrace.deploy.remote import UNKNOWN_SIZE
 from headrace.errors import DataError, DeploymentError
 from headrace.release import releases
 from headrace.release.releases import MANIFEST, Manifest, Release
 
 
+def damaged_files(release: Release, target: DeployTarget) -> list[str]:
+    """Return the files of an uploaded release that are missing or have another size; all files without its manifest."""
+    sizes = target.remote.file_sizes(target.release_path(release.id))
+    if MANIFEST not in sizes:
+        return sorted(release.manifest.files)
+    expected = {path: (release.directory / path).stat().st_size for path in release.manifest.files}
+    return sorted(path for path, size in expected.items() if sizes.get(path) not in (size, UNKNOWN_SIZE))
+
+
 def upload_release(release: Release, target: DeployTarget, report: Report) -> None:
-    """Upload the release, verify its files, then upload its manifest. Do nothing if its manifest is uploaded already.
+    """Upload the files of the release that are not uploaded yet, verify them, then upload its manifest.
 
     The manifest is the last file, so that a release with a manifest is complete.
     """
     remote, directory = target.remote, target.release_path(release.id)
-    if remote.read_file(f"{directory}/{MANIFEST}") is not None:
+    files = damaged_files(release, target)
+    if not files:
         return
-    files = sorted(release.manifest.files)
     report(f"release {release.id}: uploading {len(files)} files …")
     for parent in sorted({str(PurePosixPath(directory, path).parent) for path in files}):
         remote.make_directory(parent)
@@ -37,21 +47,6 @@ def upload_release(release: Release, target: DeployTarget, report: Report) -> No
                 fix="run the same command again; if the error remains, find out who else writes to this directory",
             )
     remote.write_file(f"{directory}/{MANIFEST}", release.manifest.to_json().encode())
-
-
-def require_files_within_size_limit(release: Release, target: DeployTarget) -> None:
-    """Raise DeploymentError if a file of the release is too large to be downloaded again after its upload."""
-    limit = target.remote.max_file_size
-    if limit is None:
-        return
-    for path in sorted(release.manifest.files):
-        size = (release.directory / path).stat().st_size
-        if size > limit:
-            raise DeploymentError(
-                f"release {release.id}: {path} has {size:,} bytes; a workspace can export at most {limit:,}",
-                where=str(release.directory),
-                fix="move the file to a volume, and list its path there under the job's libraries",
-            )
 
 
 def read_manifest(release_id: str, target: DeployTarget) -> Manifest | None:

@@ -107,6 +107,14 @@ class WorkspaceFiles:
         self._write(path, request.body, overwrite=request.query.get("overwrite") == "true", conflict_status=409)
         return {}
 
+    def download(self, request: Request) -> Response:
+        """Return the content of a file of any size as bytes."""
+        path = "/" + request.path_parameters[0].lstrip("/")
+        local_path = self._existing(path)
+        if local_path.is_dir():
+            raise invalid_parameter(f"Path ({path}) is a directory")
+        return Response(body=local_path.read_bytes(), content_type="application/octet-stream")
+
     def find_directory(self, directory_id: int) -> Path | None:
         """Return the directory with this object id, or None if there is none."""
         return next((directory for directory in self._directories() if self._id(directory) == directory_id), None)

@@ -157,6 +157,7 @@ def _file_routes(files: WorkspaceFiles, volumes: Volumes) -> Iterator[Route]:
     yield "GET", f"{workspace}/export", files.export
     yield "POST", f"{workspace}/import", files.import_
     yield "POST", "/api/2.0/workspace-files/import-file/(.+)", files.import_file
+    yield "GET", "/api/2.0/workspace-files/(.+)", files.download
     yield "PUT", f"{fs}/files/(.+)", volumes.upload
     yield "DELETE", f"{fs}/files/(.+)", volumes.delete
     yield "PUT", f"{fs}/directories/(.+)", volumes.create_directory

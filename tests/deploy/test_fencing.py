@@ -1,0 +1,107 @@
+"""Two commands that change one environment at the same time, and commands that are repeated after a crash."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployments import SHORT_TIMEOUTS
+from headrace.deploy import apply as apply_module
+from headrace.deploy import deployed_jobs, job_phases
+from headrace.deploy.deployed_jobs import destroy
+from headrace.deploy.release_history import choose_rollback_release
+from headrace.errors import DeploymentError
+
+
+class Killed(BaseException):
+    """Ends a command as SIGKILL would, except that its lock is released."""
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """A function that lets something else happen just before a function of a module is called for the first time."""
+
+    def patch(module, name, action):
+        original, calls = getattr(module, name), []
+
+        def wrapper(*arguments, **options):
+            calls.append(name)
+            if len(calls) == 1:
+                action()
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(module, name, wrapper)
+
+    return patch
+
+
+def check_deployed(tiny, release):
+    """Check that the environment has this release, completely, and that its jobs run it."""
+    state, target = tiny.state(), tiny.target()
+    assert (state.release, state.intent) == (release.id, None)
+    assert tiny.plan(release).is_empty
+    (run,) = target.remote.list_runs(state.jobs["live"].id, active=True)
+    assert run.uses(release.id)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (apply_module.upload, "upload_release"),
+        (job_phases, "send_paused_and_drain"),
+        (job_phases, "resume"),
+        (apply_module, "_write_history"),
+        (apply_module, "_delete_old_releases"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_deployment_whose_lock_is_broken_changes_nothing_more(tiny, meanwhile, module, name):
+    tiny.deploy()
+    first = tiny.change()
+    second = tiny.change()
+
+    def deploy_second():
+        tiny.deploy(second, break_lock=True)
+
+    meanwhile(module, name, deploy_second)
+    with pytest.raises(DeploymentError, match="has broken the lock of this command"):
+        tiny.deploy(first, keep=1)
+    check_deployed(tiny, second)
+
+
+def test_destroy_does_not_delete_what_another_command_deploys(tiny, meanwhile, workspace):
+    tiny.deploy()
+    changed = tiny.change()
+    meanwhile(deployed_jobs, "delete_job", lambda: tiny.deploy(changed, break_lock=True))
+    with pytest.raises(DeploymentError, match="has broken the lock of this command"):
+        destroy(tiny.target(), SHORT_TIMEOUTS, break_lock=False, report=tiny.reported.append)
+    root = workspace.directory / "Workspace/Shared/tiny/staging"
+    assert (root / "releases" / changed.id / "manifest.json").exists()
+    tiny.deploy(changed)
+    check_deployed(tiny, changed)
+
+
+@pytest.mark.parametrize("moment", ["_delete_old_releases", "_write_history"])
+def test_repeated_rollback_goes_back_only_once(tiny, meanwhile, monkeypatch, moment):
+    releases = [tiny.release()]
+    tiny.deploy()
+    for _ in range(2):
+        releases.append(tiny.change())
+        tiny.deploy()
+
+    def kill():
+        raise Killed
+
+    def roll_back():
+        target = tiny.target()
+        chosen = choose_rollback_release(tiny.state(), target)
+        release = next(release for release in releases if release.id == chosen)
+        return tiny.deploy(release, command="rollback")
+
+    with monkeypatch.context():
+        meanwhile(apply_module, moment, kill)
+        with pytest.raises(Killed):
+            roll_back()
+    assert tiny.state().intent is not None
+    roll_back()
+    check_deployed(tiny, releases[1])
+    assert [entry.command for entry in tiny.state().history] == ["deploy"] * 3 + ["rollback"]
