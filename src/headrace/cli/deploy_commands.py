@@ -202,7 +202,7 @@ def rollback(environment: str, release_id: str | None, bundle_dir: Path, **optio
     from headrace.deploy.state_store import StateStore
 
     root = find_root(bundle_dir)
-    target = open_target(root, environment)
+    target = open_target(root, environment, lenient=True)
     state = StateStore(target).read()
     release = upload.fetch_release(choose_rollback_release(state, target, release_id), target, root, click.echo)
     apply_plan("rollback", planner.plan(release, target, state), release, target, options)
@@ -225,7 +225,7 @@ def destroy(environment: str, drain: float, break_lock: bool, yes: bool, bundle_
     from headrace.deploy.drain import Timeouts
     from headrace.deploy.state_store import StateStore
 
-    target = open_target(find_root(bundle_dir), environment)
+    target = open_target(find_root(bundle_dir), environment, lenient=True)
     state = StateStore(target).read()
     click.echo(f"will delete from {target.remote.name}: {target.root}")
     # After an interrupted deployment, a job may be missing from the state. A job that was deleted outside Headrace is

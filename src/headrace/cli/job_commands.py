@@ -147,7 +147,7 @@ def _open_target(bundle_dir: Path, environment: str) -> DeployTarget:
     from headrace.config.load import find_root
     from headrace.deploy.deploy_target import open_target
 
-    return open_target(find_root(bundle_dir), environment)
+    return open_target(find_root(bundle_dir), environment, lenient=True)
 
 
 def _format_commit(entry: HistoryEntry) -> str:

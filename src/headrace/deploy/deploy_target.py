@@ -9,12 +9,13 @@ from pathlib import Path
 
 from headrace.config.databricks.databricks_yml import read_resources
 from headrace.config.databricks.job_definitions import Target
-from headrace.config.environment_files import read_environment
+from headrace.config.environment_files import EnvironmentDraft, is_absolute, read_environment
 from headrace.config.load import sort_problems
-from headrace.config.models import Environment, SparkEngine
+from headrace.config.models import SparkEngine
 from headrace.deploy.remote import Remote
 from headrace.errors import ConfigurationError
 
+HOST_VARIABLE = "DATABRICKS_HOST"
 LOOPBACK = re.compile(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?/?\Z")
 
 
@@ -52,44 +53,62 @@ def short_user_name(user: str) -> str:
     return re.sub(r"\W", "_", user.partition("@")[0])
 
 
-def open_target(root: Path, name: str, *, option: str = "--env") -> DeployTarget:
+def open_target(root: Path, name: str, *, option: str = "--env", lenient: bool = False) -> DeployTarget:
     """Return environment `name` as a deployment target; log in to its workspace if it has one.
 
     `root` is the directory of the bundle. `option` is the command-line option that selected the environment; if the
-    environment has no target, the error message suggests this option with other environments.
+    environment has no target, the error message suggests this option with other environments. If `lenient`, as for
+    commands that handle an incident, only what identifies the target has to be valid: its host, its root path and the
+    environment's engine.
     """
     resources = read_resources(root)
     draft, problems = read_environment(root, name, {}, lenient=True)
-    if problems := resources.problems + problems:
+    definition = resources.targets.get(name)
+    problems = resources.problems + problems
+    kind, releases = _engine(draft)
+    names_workspace = definition is not None and (definition.host or definition.profile or HOST_VARIABLE in os.environ)
+    if names_workspace and not kind:  # the environment's file cannot be read
+        kind = "databricks"
+    is_identified = definition is not None and kind and "${var" not in definition.host + definition.root_path
+    if problems and not (lenient and is_identified):
         raise ConfigurationError.of(sort_problems(problems))
-    assert draft.environment is not None
-    if name not in resources.targets:
+    if definition is None:
         names = ", ".join(resources.targets)
         fix = f"pass {option} with an environment that has one: {names}" if names else "add a target to databricks.yml"
         raise ConfigurationError(
             f"environment {name!r} cannot be deployed to: it has no target in databricks.yml", fix=fix
         )
-    definition = resources.targets[name]
-    remote = _remote(draft.environment, definition)
-    user = remote.user()
-    root_path = _root_path(resources.name, definition, draft.environment, user)
-    return DeployTarget(resources.name, definition, remote, root_path, user)
-
-
-def _remote(environment: Environment, definition: Target) -> Remote:
-    if environment.engine.kind == "databricks":
+    if kind == "databricks":
         from headrace.deploy.databricks_workspace import Workspace
 
-        return Workspace(_host(definition), definition.profile)
-    if isinstance(environment.engine, SparkEngine) and environment.engine.releases:
+        workspace = Workspace(_host(definition), definition.profile)
+        user = workspace.user()
+        root_path = _workspace_root(resources.name, definition, user)
+        return DeployTarget(resources.name, definition, workspace, root_path, user)
+    if kind == "spark" and releases:
         from headrace.deploy.spark_cluster import Cluster
 
-        return Cluster(Path(environment.engine.releases))
+        cluster, directory = Cluster(Path(releases)), releases.rstrip("/")
+        return DeployTarget(resources.name, definition, cluster, f"{directory}/{resources.name}/{name}", cluster.user())
     raise ConfigurationError(
-        f"environment {environment.name!r} has no directory for releases",
-        where=f"conf/{environment.name}.yml",
+        f"environment {name!r} has no directory for releases",
+        where=f"conf/{name}.yml",
         fix="set `engine: {kind: spark, master: …, releases: DIRECTORY}` or `engine: {kind: databricks}`",
     )
+
+
+def _engine(draft: EnvironmentDraft) -> tuple[str, str]:
+    """Return the kind of the environment's engine, and its directory for releases; empty texts if they are unknown.
+
+    An environment that is not valid may have a valid engine.
+    """
+    if draft.environment is not None:
+        engine = draft.environment.engine
+        return engine.kind, str(engine.releases or "") if isinstance(engine, SparkEngine) else ""
+    raw = draft.raw.get("engine")
+    kind, releases = (raw.get("kind"), raw.get("releases")) if isinstance(raw, dict) else (None, None)
+    is_path = isinstance(releases, str) and is_absolute(releases)
+    return str(kind or ""), str(releases) if is_path else ""
 
 
 def _host(definition: Target) -> str:
@@ -99,7 +118,7 @@ def _host(definition: Target) -> str:
     Return "" if neither is set; the SDK then uses its own configuration.
     """
     configured_host = definition.host
-    variable_host = os.environ.get("DATABRICKS_HOST", "").rstrip("/")
+    variable_host = os.environ.get(HOST_VARIABLE, "").rstrip("/")
     if not variable_host:
         return configured_host
     if not configured_host or LOOPBACK.match(variable_host):
@@ -113,14 +132,8 @@ def _host(definition: Target) -> str:
     return variable_host
 
 
-def _root_path(bundle: str, definition: Target, environment: Environment, user: str) -> str:
-    """Return the directory of the deployment.
-
-    On a Spark cluster, this directory is below the engine's `releases`. In a workspace, it is the target's `root_path`,
-    by default a directory in the user's home.
-    """
-    if isinstance(environment.engine, SparkEngine):
-        return f"{str(environment.engine.releases).rstrip('/')}/{bundle}/{definition.name}"
+def _workspace_root(bundle: str, definition: Target, user: str) -> str:
+    """Return the directory of the deployment in a workspace: the target's `root_path`, or one in the user's home."""
     home = f"/Workspace/Users/{user}"
     path = definition.root_path or f"{home}/.headrace/{bundle}/{definition.name}"
     path = path.replace("${workspace.current_user.userName}", user)
