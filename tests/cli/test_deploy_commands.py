@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from deployments import DATABRICKS, commit, without_waiting
+from headrace.checkpoints.heartbeat import Heartbeat
 from headrace.cli import main
+from headrace.deploy.databricks_workspace import Workspace
 from headrace.release import releases
 
 
@@ -55,6 +58,57 @@ def test_output_of_a_sequence_of_deployments(headrace, tiny, workspace, golden):
     outputs.append(headrace("jobs", "--env", "staging").output)
     golden("cli/deploying", without_variable_parts("\n".join(outputs), tiny, workspace))
     assert not (workspace.directory / "Workspace/Shared/tiny/staging").exists()
+
+
+def test_jobs_shows_an_unfinished_deployment_and_the_failure_of_a_step(headrace, tiny, workspace, monkeypatch):
+    tiny.deploy()
+    changed = tiny.change()
+    with monkeypatch.context() as patched:
+        patched.setattr("headrace.deploy.apply._write_history", lambda deployment, failure: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            tiny.deploy(changed)
+    (file,) = workspace.directory.rglob("p/land/heartbeat.json")
+    beat = Heartbeat.from_json(file.read_text())
+    file.write_text(replace(beat, failure="no space left").to_json())
+    output = headrace("jobs", "--env", "staging").output
+    assert f"unfinished: deploy of {changed.id} by alice@example.com at" in output
+    assert "live: step 'land' failed: no space left" in output
+
+
+def test_jobs_with_a_job_lists_its_runs_with_their_messages(headrace, tiny):
+    tiny.deploy()
+    first = tiny.state().release
+    tiny.deploy(tiny.change())
+    titles, active, cancelled = headrace("jobs", "live", "--env", "staging").output.splitlines()
+    assert titles.split() == ["run", "began", "ended", "release", "result", "message"]
+    assert (tiny.state().release in active, "running" in active) == (True, True)
+    assert (first in cancelled, cancelled.endswith("canceled  Run cancelled.")) == (True, True)
+    assert len(json.loads(headrace("jobs", "live", "--env", "staging", "-o", "json").output)) == 2
+    assert "has no job 'liv'" in headrace("jobs", "liv", "--env", "staging", code=1).stderr
+
+
+def test_logs_show_the_last_run_that_has_an_output(headrace, tiny, monkeypatch):
+    tiny.deploy()
+    tiny.deploy(tiny.change())
+    active, ended = tiny.target().remote.list_runs(tiny.state().jobs["live"].id)
+    outputs = {active.id: "", ended.id: "text\n"}
+    monkeypatch.setattr(Workspace, "read_output", lambda self, run: outputs[run.id])
+    shown = headrace("logs", "live", "--env", "staging")
+    assert (shown.stdout, f"run {ended.id}: canceled" in shown.stderr) == ("text\n", True)
+    assert headrace("logs", "live", "--env", "staging", "--run", str(active.id)).stdout == ""
+    outputs[ended.id] = ""
+    assert f"run {active.id}: running" in headrace("logs", "live", "--env", "staging").stderr
+
+
+def test_status_of_a_deployed_pipeline_is_what_its_runs_report(headrace, tiny):
+    tiny.deploy()
+    lines = headrace("status", "p", "--env", "staging").output.splitlines()
+    assert lines[0] == "pipeline p, environment staging: job live"
+    assert lines[1].startswith("  land: batch 0, 7 rows, last batch at ")
+    assert lines[1].endswith(f"release {tiny.state().release}")
+    (beat,) = json.loads(headrace("status", "p", "--env", "staging", "-o", "json").output)
+    assert (beat["job"], beat["step"], beat["batch"]) == ("live", "land", 0)
+    assert "no run of a deployed job has reported anything" in headrace("status", "p", "--env", "prod").output
 
 
 def test_saved_plan_is_applied_unless_it_is_stale(headrace, tiny, tmp_path):

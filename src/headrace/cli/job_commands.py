@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -16,30 +17,66 @@ from headrace.cli.help_examples import examples
 if TYPE_CHECKING:
     from headrace.deploy.deploy_state import HistoryEntry
     from headrace.deploy.deploy_target import DeployTarget
+    from headrace.deploy.deployed_jobs import JobStatus
     from headrace.deploy.remote import Run
 
 
-@click.command(epilog=examples("headrace jobs --env prod"))
+@click.command(epilog=examples("headrace jobs --env prod", "headrace jobs orders --env prod"))
+@click.argument("job", required=False)
 @shared_options.environment()
 @shared_options.bundle_dir
 @shared_options.output_format
-def jobs(environment: str, bundle_dir: Path, as_json: bool) -> None:
-    """Show the deployed jobs and their runs."""
-    from headrace.cli.text_table import print_table
-    from headrace.deploy.deployed_jobs import job_statuses
+def jobs(job: str | None, environment: str, bundle_dir: Path, as_json: bool) -> None:
+    """Show the deployed jobs and their runs.
+
+    With JOB, shows the latest runs of this job, with their messages.
+    """
+    from headrace.deploy.deployed_jobs import job_statuses, list_job_runs
     from headrace.deploy.state_store import StateStore
     from headrace.deploy.stored_json import to_document
 
     target = _open_target(bundle_dir, environment)
-    statuses = job_statuses(target, StateStore(target).read())
+    state = StateStore(target).read()
+    shown: Sequence[Any] = list_job_runs(job, target, state) if job else job_statuses(target, state)
     if as_json:
-        click.echo(json.dumps([to_document(job) for job in statuses], indent=2))
-        return
+        click.echo(json.dumps([to_document(each) for each in shown], indent=2))
+    elif job:
+        _print_runs(shown, empty=f"job {job} has no run yet")
+    else:
+        _print_jobs(shown, empty=f"no job is deployed to {environment}")
+        if state.intent is not None:
+            intent = state.intent
+            click.echo(f"unfinished: {intent.command} of {intent.release} by {intent.by} at {intent.at}")
+            click.echo(f"  run the same command again to continue it; the rest: headrace plan --env {environment}")
+
+
+def _print_jobs(statuses: Sequence[JobStatus], *, empty: str) -> None:
+    from headrace.cli.text_table import print_table
+    from headrace.deploy.health import describe_heartbeats
+
     rows = [
-        [job.key, str(job.id), job.release, f"{job.trigger} {job.state}".strip(), _format_run(job.shown_run)]
-        for job in statuses
+        [each.key, str(each.id), each.release, f"{each.trigger} {each.state}".strip(), _format_run(each.shown_run)]
+        for each in statuses
     ]
-    print_table(["job", "id", "release", "trigger", "last run"], rows, empty=f"no job is deployed to {environment}")
+    print_table(["job", "id", "release", "trigger", "last run"], rows, empty=empty)
+    for each in statuses:
+        if each.shown_run and each.shown_run.message:
+            click.echo(f"{each.key}: run {each.shown_run.id}: {each.shown_run.message}")
+        if each.heartbeats:
+            click.echo(f"{each.key}: {describe_heartbeats(each.heartbeats)}")
+        for beat in each.heartbeats:
+            if beat.failure:
+                click.echo(f"{each.key}: step {beat.step!r} failed: {beat.failure}")
+
+
+def _print_runs(runs: Sequence[Run], *, empty: str) -> None:
+    from headrace.cli.text_table import print_table
+
+    rows = [
+        [str(run.id), _format_time(run.began), _format_time(run.ended), run.release, _result(run), run.message]
+        for run in runs
+    ]
+    print_table(["run", "began", "ended", "release", "result", "message"], rows, empty=empty)
 
 
 @click.command(epilog=examples("headrace history --env prod"))
@@ -129,7 +166,7 @@ def stop(
 @click.command(epilog=examples("headrace logs orders --env prod", "headrace logs orders --env prod --run 1042"))
 @click.argument("job")
 @shared_options.environment()
-@click.option("--run", "run_id", metavar="ID", type=int, help="The run's id; by default the latest run.")
+@click.option("--run", "run_id", metavar="ID", type=int, help="The run's id; by default the latest run with output.")
 @shared_options.bundle_dir
 def logs(job: str, environment: str, run_id: int | None, bundle_dir: Path) -> None:
     """Show the output of a deployed job's run."""
@@ -139,7 +176,9 @@ def logs(job: str, environment: str, run_id: int | None, bundle_dir: Path) -> No
     target = _open_target(bundle_dir, environment)
     run, text = read_job_output(job, target, StateStore(target).read(), run_id)
     url_text = f", {run.url}" if run.url else ""
-    click.echo(f"run {run.id}: {_format_run(run)}{url_text}", err=True)  # stdout has only the output of the job
+    message = f": {run.message}" if run.message else ""
+    # stdout has only the output of the job
+    click.echo(f"run {run.id}: {_format_run(run)}{message}{url_text}", err=True)
     click.echo(text, nl=False)
 
 
@@ -157,7 +196,12 @@ def _format_commit(entry: HistoryEntry) -> str:
 
 
 def _format_run(run: Run | None) -> str:
-    if run is None:
-        return "never run"
-    since = datetime.fromtimestamp((run.ended or run.began) / 1000, UTC).isoformat(timespec="seconds")
-    return f"{(run.result or run.phase).lower()} since {since}"
+    return f"{_result(run)} since {_format_time(run.ended or run.began)}" if run else "never run"
+
+
+def _result(run: Run) -> str:
+    return (run.result or run.phase).lower()
+
+
+def _format_time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds") if milliseconds else ""

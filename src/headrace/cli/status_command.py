@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from headrace.cli import shared_options
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
+    from headrace.checkpoints.heartbeat import Heartbeat
     from headrace.runtime.run_status import StepStatus
 
 
@@ -25,16 +27,23 @@ if TYPE_CHECKING:
 def status(pipeline: str, environment: str, values: dict[str, str], bundle_dir: Path, as_json: bool) -> None:
     """Show what each step of a pipeline has processed.
 
-    Reads the recorded events of the pipeline's runs, without starting Spark. The pipeline may be running or not.
+    Reads the recorded events of the pipeline's runs on this machine, without starting Spark. The pipeline may be
+    running or not. If it has never run here and the environment has deployed jobs, reads what their runs report.
     """
+    from headrace.config.databricks.databricks_yml import read_resources
     from headrace.config.load import find_root, load_bundle
     from headrace.graph.order import pipeline_steps
     from headrace.runtime.run_status import status_of
 
-    bundle = load_bundle(find_root(bundle_dir), environment, values)
+    root = find_root(bundle_dir)
+    is_deployable = environment in read_resources(root).targets
+    bundle = load_bundle(root, environment, values, lenient=is_deployable)
     run_status = status_of(
         bundle.run_files_directory, pipeline, [step.name for step in pipeline_steps(bundle, pipeline)]
     )
+    if is_deployable and not run_status.since:
+        _show_deployed(root, pipeline, environment, as_json=as_json)
+        return
     if as_json:
         click.echo(json.dumps(run_status.as_json()))
         return
@@ -45,6 +54,39 @@ def status(pipeline: str, environment: str, values: dict[str, str], bundle_dir: 
         click.echo(f"  {step.name}: {', '.join(_describe(step))}")
         if step.failure:
             click.echo(f"    failed: {step.failure}")
+
+
+def _show_deployed(root: Path, pipeline: str, environment: str, *, as_json: bool) -> None:
+    """Show the heartbeats of the pipeline's steps in the environment's deployed jobs."""
+    from headrace.deploy.deploy_target import open_target
+    from headrace.deploy.deployed_jobs import job_statuses
+    from headrace.deploy.state_store import StateStore
+
+    target = open_target(root, environment, lenient=True)
+    statuses = job_statuses(target, StateStore(target).read())
+    found = [(status, beat) for status in statuses for beat in status.heartbeats if beat.pipeline == pipeline]
+    if as_json:
+        click.echo(json.dumps([{"job": status.key, **asdict(beat)} for status, beat in found]))
+        return
+    if not found:
+        click.echo(f"pipeline {pipeline}, environment {environment}: no run of a deployed job has reported anything")
+    for key in dict.fromkeys(status.key for status, _ in found):
+        click.echo(f"pipeline {pipeline}, environment {environment}: job {key}")
+        for beat in [beat for status, beat in found if status.key == key]:
+            click.echo(f"  {beat.step}: {', '.join(_describe_heartbeat(beat))}")
+            if beat.failure:
+                click.echo(f"    failed: {beat.failure}")
+
+
+def _describe_heartbeat(beat: Heartbeat) -> Iterator[str]:
+    yield f"batch {beat.batch}" if beat.has_batch else "no batch yet"
+    yield f"{beat.rows} rows"
+    if beat.has_batch:
+        yield f"last batch at {beat.last_batch_at}"
+    if beat.idle_since:
+        yield f"nothing to read since {beat.idle_since}"
+    yield f"ended at {beat.ended}" if beat.ended else f"running since {beat.started}, last report at {beat.at}"
+    yield f"release {beat.release}"
 
 
 def _describe(step: StepStatus) -> Iterator[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from headrace.checkpoints.heartbeat import Heartbeat
 from headrace.config.locations import fix_for_unknown_name
 from headrace.deploy import planner
 from headrace.deploy.deploy_lock import Report
 from headrace.deploy.deploy_state import TRIGGERS, DeployedJob, State, has_active_continuous_trigger
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.drain import Timeouts, delete_job, drain
+from headrace.deploy.health import read_heartbeats
 from headrace.deploy.remote import Run
 from headrace.deploy.state_store import StateStore
 from headrace.errors import ConfigurationError, DataError
@@ -25,6 +27,7 @@ class JobStatus:
     trigger: str  # the settings key of the job's Databricks trigger (one of TRIGGERS), or "" if it has none
     state: str  # stopped (by `headrace stop`), deleted outside Headrace, paused, unpaused, or "" if it has no trigger
     shown_run: Run | None  # the newest active run, otherwise the latest run; None if there is none
+    heartbeats: tuple[Heartbeat, ...] = ()  # of the job's steps
 
 
 def job_statuses(target: DeployTarget, state: State) -> list[JobStatus]:
@@ -43,8 +46,14 @@ def job_statuses(target: DeployTarget, state: State) -> list[JobStatus]:
             job_state = str(settings[trigger].get("pause_status", "")).lower() if trigger else ""
         latest_run = runs[0] if runs else None
         shown_run = next((run for run in runs if run.is_active), latest_run)
-        statuses.append(JobStatus(key, deployed.id, deployed.release, trigger, job_state, shown_run))
+        beats = tuple(read_heartbeats(deployed.heartbeat_files, target))
+        statuses.append(JobStatus(key, deployed.id, deployed.release, trigger, job_state, shown_run, beats))
     return statuses
+
+
+def list_job_runs(key: str, target: DeployTarget, state: State) -> list[Run]:
+    """Return the latest runs of a job, the newest first."""
+    return target.remote.list_runs(_require_deployed_job(key, target, state).id)
 
 
 def start_job(key: str, target: DeployTarget, *, break_lock: bool, report: Report) -> None:
@@ -105,7 +114,7 @@ def destroy(target: DeployTarget, timeouts: Timeouts, *, break_lock: bool, repor
 
 
 def read_job_output(key: str, target: DeployTarget, state: State, run_id: int | None = None) -> tuple[Run, str]:
-    """Return the run with the id `run_id` and its output; without `run_id`, the latest run.
+    """Return the run with the id `run_id` and its output; without `run_id`, the latest run that has an output.
 
     Raise DataError if the job has no such run. Only the runs that `Remote.list_runs` returns are searched.
     """
@@ -118,7 +127,11 @@ def read_job_output(key: str, target: DeployTarget, state: State, run_id: int | 
         if runs:
             fix = f"use one of its runs: {', '.join(str(run.id) for run in runs)}"
         raise DataError(f"job {key!r} has {problem}", where=f"{target.remote.name}: job {deployed.id}", fix=fix)
-    return matches[0], target.remote.read_output(matches[0])
+    for run in matches:
+        output = target.remote.read_output(run)
+        if output.strip():
+            return run, output
+    return matches[0], ""
 
 
 def _require_deployed_job(key: str, target: DeployTarget, state: State) -> DeployedJob:

@@ -46,6 +46,11 @@ class Run:
         return self.phase in ACTIVE_PHASES
 
     @property
+    def release(self) -> str:
+        """The id of the release that the run uses; empty if there is none, like for a run of a notebook."""
+        return release_of(list(self.paths))
+
+    @property
     def has_failed(self) -> bool:
         """Whether the run has ended without success, and was not cancelled."""
         return not self.is_active and self.result not in ("SUCCESS", "CANCELED", "EXCLUDED")
