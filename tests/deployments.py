@@ -70,7 +70,7 @@ targets:
     permissions: [{level: CAN_VIEW, group_name: readers}]
 """
 CLUSTER = (
-    "{job_cluster_key: main, new_cluster: {spark_version: 17.3.x-scala2.13, node_type_id: i3.xlarge, num_workers: 1, "
+    "{job_cluster_key: main, new_cluster: {spark_version: 18.x-scala2.13, node_type_id: i3.xlarge, num_workers: 1, "
     "data_security_mode: SINGLE_USER}}"
 )
 TASK = """\

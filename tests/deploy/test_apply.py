@@ -16,6 +16,7 @@ from headrace.deploy.deployed_jobs import destroy, start_job, stop_job
 from headrace.deploy.deployment import ApplyOptions
 from headrace.deploy.drain import Timeouts, drain
 from headrace.deploy.plan_text import render_plan
+from headrace.deploy.policy import require_supported_compute
 from headrace.deploy.release_history import choose_rollback_release
 from headrace.deploy.remote import Run
 from headrace.deploy.state_store import StateStore
@@ -320,6 +321,21 @@ def test_change_of_a_setting_has_its_path(tiny):
     live = tiny.plan(bigger).jobs[0]
     (change,) = [change for change in live.changes if "num_workers" in change.path]
     assert (change.path, change.old, change.new) == ("job_clusters[main].new_cluster.num_workers", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("SINGLE_USER", "USER_ISOLATION", "has access mode USER_ISOLATION"),
+        ("18.x-scala2.13", "16.4.x-scala2.13", "has runtime 16.4.x-scala2.13, whose Spark is older"),
+    ],
+)
+def test_compute_on_which_headrace_does_not_work_is_refused(tiny, old, new, reason):
+    plan = tiny.plan()
+    require_supported_compute(plan)
+    jobs = tuple(replace(job, body=json.loads(json.dumps(job.body).replace(old, new))) for job in plan.jobs)
+    with pytest.raises(DeploymentError, match=reason):
+        require_supported_compute(replace(plan, jobs=jobs))
 
 
 def test_job_has_the_permissions_of_its_target_and_keeps_its_owner(tiny, client):

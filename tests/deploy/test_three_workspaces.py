@@ -39,7 +39,7 @@ DATABRICKS = """\
 bundle: {{name: shop}}
 include: [resources/*.yml]
 variables:
-  spark_version: {{default: 17.3.x-scala2.13}}
+  spark_version: {{default: 18.x-scala2.13}}
   node_type: {{default: i3.xlarge}}
   workers: {{default: 1}}
   user: {{default: everybody}}

@@ -69,12 +69,14 @@ def apply_plan(
     from headrace.deploy.deploy_lock import remove_abandoned_lock
     from headrace.deploy.deployment import ApplyOptions
     from headrace.deploy.drain import Timeouts
-    from headrace.deploy.policy import require_allowed
+    from headrace.deploy.policy import require_allowed, require_supported_compute
 
     print_plan(plan)
     if plan.is_empty:
         remove_abandoned_lock(target)  # which a killed command may have left
         return
+    if command != "rollback":  # the earlier release has run on its compute
+        require_supported_compute(plan)
     deletions = confirmation.confirm_deletions(plan, option_values["deletions"])
     require_allowed(plan, release, target, deletable=deletions, any_identity=option_values["any_identity"])
     confirmation.confirm_change(target, yes=option_values["yes"])

@@ -76,6 +76,7 @@ def plan(
     Changes and uploads nothing. Builds the release of the working tree if it is not built yet.
     """
     from headrace.deploy import planner
+    from headrace.deploy.policy import require_supported_compute
     from headrace.deploy.state_store import StateStore
 
     release, target = _open_release_and_target(bundle_dir, environment, release_id, allowed_files)
@@ -83,6 +84,7 @@ def plan(
     if save is not None:
         save.write_text(new_plan.to_json())
     print_plan(new_plan, as_json=as_json)
+    require_supported_compute(new_plan)
     if exit_code and not new_plan.is_empty:
         sys.exit(EXIT_CHANGES)
 

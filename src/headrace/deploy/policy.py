@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from headrace.config.checks.compute_checks import check_compute
+from headrace.config.databricks.job_definitions import Job
+from headrace.config.locations import KeyLocations
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.plan import Plan
 from headrace.errors import DeploymentError, Problem
@@ -24,6 +27,17 @@ def require_allowed(
             message = f"job {job.key!r} would be deleted: the release does not define it"
             fix = f"to delete it, pass --delete {job.key}; its tables and checkpoints stay"
             problems.append(Problem(f"{plan.host}: job {job.id}", message, fix))
+    if problems:
+        raise DeploymentError.of(problems)
+
+
+def require_supported_compute(plan: Plan) -> None:
+    """Raise DeploymentError if a job would run on compute on which Headrace does not work."""
+    problems = [
+        Problem(f"{plan.host}: job {job.key}", problem.message, problem.fix)
+        for job in plan.jobs
+        for problem in check_compute(Job(job.key, job.body, KeyLocations("")))
+    ]
     if problems:
         raise DeploymentError.of(problems)
 

@@ -51,7 +51,7 @@ DATABRICKS = """\
 bundle: {name: shop}
 include: [resources/*.yml]
 variables:
-  spark: {default: 17.3.x-scala2.13, description: the runtime}
+  spark: {default: 18.x-scala2.13, description: the runtime}
   workers: 1
   user: {default: everybody}
 artifacts: {shop: {type: whl}}
@@ -210,7 +210,7 @@ BAD_CASES: dict[str, dict[str, str]] = {
         ("${var.spark}", "${var.sparc}"), ("name: orders\n", 'name: "${bundle.target}-${env}"\n')
     ),
     "variable_without_a_value": with_bundle_file(
-        ("  spark: {default: 17.3.x-scala2.13, description: the runtime}", "  spark: {description: the runtime}"),
+        ("  spark: {default: 18.x-scala2.13, description: the runtime}", "  spark: {description: the runtime}"),
         ("  user: {default: everybody}", "  user:"),
     ),
     "variable_not_declared": with_bundle_file(("{workers: {default: 4}}", "{wokers: 4, sparks: {a: 1}}")),
@@ -312,12 +312,12 @@ BAD_CASES: dict[str, dict[str, str]] = {
         ),
     },
     # Serverless
-    "serverless_with_an_endless_trigger": with_job((LAND_TASK, "task_key: land\n"), (COUNT_TASK, "task_key: count\n"))
-    | {
-        "conf/prod.yml": replace_once(PROD, ("trigger: available_now", "trigger: {every: 30 seconds}")),
-        "conf/dev.yml": DEV + "triggers: {count: default}\n",
-    },
-    "serverless_and_continuous": with_job(CONTINUOUS, (LAND_TASK, "task_key: land\n"), text=ONE_TASK),
+    "serverless_pipeline": with_job((LAND_TASK, "task_key: land\n"), (COUNT_TASK, "task_key: count\n")),
+    "shared_cluster": with_job(("num_workers:", "data_security_mode: USER_ISOLATION\n            num_workers:")),
+    "runtime_with_an_old_spark": with_bundle_file(("18.x-scala2.13", "17.3.x-photon-scala2.13")),
+    "serverless_and_continuous": with_job(
+        CONTINUOUS, (LAND_TASK, "task_key: land\n"), ("package_name: headrace", "package_name: other"), text=ONE_TASK
+    ),
     # Development
     "same_value_for_all_users": with_bundle_file(('"${workspace.current_user.short_name}"', "ann")),
     "root_path_for_all_users": with_bundle_file(
@@ -356,7 +356,7 @@ GOOD_CASES: dict[str, dict[str, str]] = {
     "secret by reference": with_job(
         ("num_workers:", 'spark_conf: {a.password: "{{secrets/shop/a}}", token.url: a}\n            num_workers:')
     ),
-    "serverless with a finite trigger": with_job((LAND_TASK, "task_key: land\n"), (COUNT_TASK, "task_key: count\n")),
+    "runtime known at run time": with_bundle_file(("18.x-scala2.13", "custom:mine")),
     "another package": with_job(
         ("package_name: headrace", "package_name: other"), ("entry_point: bronze", "entry_point: x")
     ),
@@ -396,7 +396,7 @@ def test_good_jobs(case: str, write_bundle: WriteBundle) -> None:
 # Lines to remove from the repository's own bundle, and a part of the message that follows.
 REMOVALS = {
     "task_key: orders\n          ": "'task_key' is missing",
-    "          job_cluster_key: main\n": "runs serverless, but the job is continuous",
+    "          job_cluster_key: main\n": "runs a pipeline serverless",
     'node_type_id: "${var.node_type}", ': "has no node type",
     'num_workers: "${var.workers}", ': "has no workers",
     "            entry_point: run\n": "'entry_point' is missing",
@@ -541,7 +541,7 @@ def test_targets(write_bundle: WriteBundle) -> None:
         root_path="/Workspace/Shared/shop",
         run_as={"service_principal_name": "robot"},
         permissions=({"level": "CAN_VIEW", "group_name": "users"},),
-        variables={"spark": "17.3.x-scala2.13", "workers": 4, "user": "everybody"},
+        variables={"spark": "18.x-scala2.13", "workers": 4, "user": "everybody"},
     )
     assert targets["dev"].run_as == {"user_name": "ann@example.com"}
     assert targets["dev"].is_development and not targets["dev"].default

@@ -12,6 +12,7 @@ import pytest
 from headrace.testing.workspace import LocalWorkspace
 from processes import wait_until
 from workspaces import (
+    CLUSTER,
     WHEEL,
     continuous,
     create,
@@ -192,3 +193,32 @@ def test_processes_end_when_the_workspace_is_killed(tmp_path: Path) -> None:
         finally:
             service.kill()
     wait_until(lambda: has_ended(first) and has_ended(second), "the end of the task's processes")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "reason"),
+    [
+        ({}, "runs a pipeline serverless"),
+        ({"spark_version": "18.x-scala2.13", "data_security_mode": "USER_ISOLATION"}, "has access mode USER_ISOLATION"),
+        ({"spark_version": "16.4.x-scala2.13"}, "has runtime 16.4.x-scala2.13"),
+    ],
+    ids=["serverless", "shared", "old"],
+)
+def test_pipeline_fails_on_compute_on_which_it_cannot_run(
+    workspace: LocalWorkspace, cluster: dict[str, str], reason: str
+) -> None:
+    client = workspace.client()
+    definition = job("run")
+    (task,) = definition["tasks"]
+    task["python_wheel_task"]["package_name"] = "headrace"
+    if cluster:
+        definition["job_clusters"] = [{"job_cluster_key": "main", "new_cluster": {**CLUSTER, **cluster}}]
+    else:
+        del task["job_cluster_key"], definition["job_clusters"]
+        task["environment_key"] = "default"
+        definition["environments"] = [{"environment_key": "default", "spec": {"client": "1", "dependencies": []}}]
+        del task["libraries"]
+    run = start(client, create(client, definition))
+    assert end_of(client, run) == "FAILED"
+    task_run = task_of(client.jobs.get_run(run), "run").run_id
+    assert reason in (client.jobs.get_run_output(task_run).error or "")

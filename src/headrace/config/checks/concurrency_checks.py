@@ -1,19 +1,14 @@
-"""Check that no step runs twice at the same time, and that serverless tasks have only bounded triggers."""
+"""Check that no step runs twice at the same time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headrace.config.checks.cluster_checks import is_serverless
 from headrace.config.checks.job_checks import dependencies
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.task_calls import TaskCall, find_task_calls
-from headrace.config.environment_files import EnvironmentDraft
-from headrace.config.models import Trigger
 from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
-
-BOUNDED_TRIGGERS = ("available_now", "once")
 
 
 def check_writers(jobs: Sequence[Job], drafts: Mapping[str, PipelineDraft]) -> Iterator[Problem]:
@@ -38,33 +33,6 @@ def check_writers(jobs: Sequence[Job], drafts: Mapping[str, PipelineDraft]) -> I
                 if is_same_job:
                     fix += f", or add depends_on: [{{task_key: {other.key}}}]"
                 yield call.job.problem(call.path, message, fix)
-
-
-def check_serverless(
-    job: Job, drafts: Mapping[str, PipelineDraft], environment: EnvironmentDraft | None
-) -> Iterator[Problem]:
-    """Yield the tasks on serverless compute whose job is continuous, or which run a step with an unbounded trigger.
-
-    Serverless compute allows only the triggers available_now and once. If `environment` is None or invalid, triggers
-    are not checked.
-    """
-    for path, task in job.runnable_tasks:
-        if is_serverless(task) and "continuous" in job.body:
-            fix = "give the job a schedule, or the task a cluster"
-            yield job.problem(path, "runs serverless, but the job is continuous", fix)
-    if environment is None or environment.environment is None:
-        return
-    loaded = environment.environment
-    for call in find_task_calls(job):
-        if not is_serverless(call.task):
-            continue
-        for step in call.steps(drafts):
-            trigger = loaded.trigger_of(step)
-            if trigger not in BOUNDED_TRIGGERS:
-                trigger_path = ("triggers", step) if step in loaded.triggers else ("trigger",)
-                message = f"runs step '{step}' serverless, which does not allow trigger {_format_trigger(trigger)}"
-                fix = f"write available_now at {environment.locations.where(*trigger_path)}, or give the task a cluster"
-                yield job.problem(call.path, message, fix)
 
 
 def _checkpoint_key(call: TaskCall) -> tuple[object, ...]:
@@ -103,7 +71,3 @@ def _are_sequential(call: TaskCall, other: TaskCall) -> bool:
 
 def _format_steps(steps: Sequence[str]) -> str:
     return f"step{'s' if len(steps) > 1 else ''} {', '.join(repr(step) for step in steps)}"
-
-
-def _format_trigger(trigger: Trigger) -> str:
-    return f"'{trigger}'" if isinstance(trigger, str) else f"'every: {trigger.every}'"

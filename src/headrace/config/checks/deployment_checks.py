@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from headrace.config.checks.cluster_checks import check_clusters
-from headrace.config.checks.concurrency_checks import check_serverless, check_writers
+from headrace.config.checks.compute_checks import check_compute
+from headrace.config.checks.concurrency_checks import check_writers
 from headrace.config.checks.identity_checks import check_job_identities
 from headrace.config.checks.job_checks import check_job
 from headrace.config.checks.secret_checks import check_job_secrets
@@ -61,7 +62,7 @@ def _check_job_of_target(
     yield from check_clusters(job)
     yield from check_entry_points(job, root)
     yield from check_calls(job, target, drafts, environment, known_environments)
-    yield from check_serverless(job, drafts, environment)
+    yield from check_compute(job)
     yield from check_job_identities(job)
     yield from check_job_secrets(job)
 

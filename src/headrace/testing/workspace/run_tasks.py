@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 
 import yaml
 
+from headrace.config.checks.compute_checks import check_compute
+from headrace.config.databricks.job_definitions import Job
+from headrace.config.locations import KeyLocations
 from headrace.testing.workspace.http_messages import ApiError
 from headrace.testing.workspace.job_run import Run, TaskRun
 from headrace.testing.workspace.task_environment import TaskEnvironment
@@ -75,6 +78,9 @@ class TaskRunner:
         if "python_wheel_task" not in run.task_definition(task.key):
             _fail(task, "The local workspace supports only python_wheel_task")
             return
+        if reason := _unsupported_compute(run, task.key):
+            _fail(task, f"[JVM_ATTRIBUTE_NOT_SUPPORTED] {reason}")
+            return
         try:
             processes[task.key] = TaskProcess(run, task.key, task.run_id, self._environment)
             task.phase = "RUNNING"
@@ -106,6 +112,14 @@ def _simulate(run: Run, stop: threading.Event, save: Callable[[], None], simulat
         stop.wait()
     for task in run.tasks:
         task.finish("CANCELED" if run.is_continuous else "SUCCESS")
+
+
+def _unsupported_compute(run: Run, key: str) -> str:
+    """Return why a task that runs a pipeline would fail on the compute that it has; empty if it would not."""
+    settings = {**run.settings, "tasks": [run.task_definition(key)]}
+    settings.pop("continuous", None)
+    problems = check_compute(Job(str(run.settings.get("name", "")), settings, KeyLocations("")))
+    return next((problem.message for problem in problems), "")
 
 
 def _upstream_tasks(run: Run, task: TaskRun) -> list[TaskRun]:
