@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
-from deployments import DATABRICKS, LIVE, SHORT_TIMEOUTS
+from deployments import DATABRICKS, FILES, LIVE, PIPELINE, SHORT_TIMEOUTS, with_keys
 from headrace.deploy import databricks_workspace as workspace_module
 from headrace.deploy import upload
 from headrace.deploy.apply import apply
@@ -15,6 +16,7 @@ from headrace.deploy.deploy_state import HistoryEntry, Intent, State, pause_trig
 from headrace.deploy.deployed_jobs import destroy, start_job, stop_job
 from headrace.deploy.deployment import ApplyOptions
 from headrace.deploy.drain import Timeouts, drain
+from headrace.deploy.plan import Plan
 from headrace.deploy.plan_text import render_plan
 from headrace.deploy.policy import require_supported_compute
 from headrace.deploy.release_history import choose_rollback_release
@@ -313,6 +315,24 @@ def test_plan_compares_the_steps_with_those_of_the_deployed_release(tiny):
     plan = tiny.plan(tiny.change())
     assert plan.steps == ()
     assert plan.steps_not_compared == f"release {plan.release} has no signatures: an older version of Headrace built it"
+
+
+def test_plan_shows_changed_keys_of_the_configuration_and_the_commits(tiny, golden):
+    old = with_keys(tiny.release(), "id")
+    tiny.deploy(old)
+    pipeline = PIPELINE.replace("{source: ticks}", "{source: ticks, expect: [{not_null: [value]}]}")
+    other = "  copy: {layer: silver, reads: {rows: {table: landed}}, writes: {table: copied}}\n"
+    staging = FILES["conf/staging.yml"].replace("30 seconds", "1 minute")
+    files = {"conf/pipelines/p.yml": pipeline + other, "conf/staging.yml": staging, "conf/prod.yml": staging}
+    new = with_keys(tiny.change(**files), "id")
+    plan = tiny.plan(new)
+    text = "\n".join(render_plan(plan))
+    for release, name in ((old, "OLD"), (new, "NEW")):
+        text = text.replace(release.id, name)
+    text = text.replace(tiny.target().remote.name, "WORKSPACE")
+    golden("deploy/configuration", re.sub(r"g?\b[0-9a-f]{7,12}\b", "HASH", text))
+    assert Plan.from_json(plan.to_json()) == plan
+    assert Plan.from_json(plan.to_json()).commits == plan.commits
 
 
 def test_change_of_a_setting_has_its_path(tiny):

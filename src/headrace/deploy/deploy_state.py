@@ -27,6 +27,11 @@ def has_active_continuous_trigger(body: JobBody) -> bool:
     return bool(continuous.get("pause_status") == "UNPAUSED")
 
 
+def has_active_trigger(body: JobBody) -> bool:
+    """Return whether the job has an unpaused trigger of any kind, which starts its runs."""
+    return any((body.get(trigger) or {}).get("pause_status") == "UNPAUSED" for trigger in TRIGGERS)
+
+
 @dataclass(frozen=True)
 class DeployedJob:
     """A job as it was last sent, and the settings that the platform returned for it."""

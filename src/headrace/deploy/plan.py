@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,6 +122,8 @@ class Plan:
     unfinished: str = ""  # a description of the interrupted deployment, if there is one
     steps: tuple[StepPlan, ...] = ()  # empty if no other release is deployed, or if the steps were not compared
     steps_not_compared: str = ""  # the reason, if no step was compared
+    configuration: tuple[Change, ...] = ()  # changed keys; their paths begin with the file: `conf/prod.yml: trigger`
+    commits: tuple[str, ...] = field(default=(), compare=False)  # since the deployed release, as far as git knows
 
     @property
     def is_empty(self) -> bool:
@@ -153,10 +155,10 @@ class Plan:
         jobs = tuple(JobPlan.from_document(job) for job in document["jobs"])
         wheels = tuple(Change(**wheel) for wheel in document["wheels"])
         steps = tuple(StepPlan.from_document(step) for step in document["steps"])
-        damaged = tuple(document.get("damaged_files", ()))
-        return from_document(
-            cls, {**document, "jobs": jobs, "wheels": wheels, "steps": steps, "damaged_files": damaged}
-        )
+        configuration = tuple(Change(**change) for change in document.get("configuration", ()))
+        texts = {key: tuple(document.get(key, ())) for key in ("damaged_files", "commits")}
+        values = {"jobs": jobs, "wheels": wheels, "steps": steps, "configuration": configuration, **texts}
+        return from_document(cls, {**document, **values})
 
 
 def require_current(plan: Plan, current: Plan) -> None:
@@ -164,7 +166,7 @@ def require_current(plan: Plan, current: Plan) -> None:
     if plan == current:
         return
     changed = [name for field, name in FIELD_NAMES.items() if getattr(plan, field) != getattr(current, field)]
-    names = ", ".join(changed) or "wheels or steps"
+    names = ", ".join(changed) or "wheels, steps or configuration"
     raise DeploymentError(
         f"the plan for {plan.environment!r} is stale: {names} changed since it was made",
         where=f"{current.host}: {current.root}",

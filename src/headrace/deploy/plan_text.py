@@ -9,7 +9,8 @@ from typing import Any
 from headrace.deploy.plan import Change, JobPlan, Plan
 
 SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
-STEP_SIGNS = {"new": "+", "removed": "-", "changed": "~", "not compared": "?"}
+STEP_SIGNS = {"new": "+", "removed": "-", "changed": "~", "unchanged": "~", "not compared": "?"}
+PIPELINES = "conf/pipelines/"
 MAX_VALUE_WIDTH = 72  # characters
 MAX_FILES = 5  # of the damaged files that are named
 
@@ -43,20 +44,41 @@ def render_plan(plan: Plan) -> Iterator[str]:
 
 
 def _render_steps(plan: Plan) -> Iterator[str]:
-    """Yield the number of unchanged steps, and each other step with its changes."""
+    """Yield the number of unchanged steps, each other step with its changes, other changed keys, and the commits."""
     if plan.steps_not_compared:
         yield f"  steps    not compared: {plan.steps_not_compared}"
-    others = [step for step in plan.steps if step.state != "unchanged"]
+    paths = {step.name: f"{PIPELINES}{step.pipeline}.yml: steps.{step.step}" for step in plan.steps}
+    keys = {name: _changed_keys(plan, f"{path}.") for name, path in paths.items()}
+    others = [step for step in plan.steps if step.state != "unchanged" or keys[step.name]]
     if len(others) < len(plan.steps):
         yield f"  steps    {len(plan.steps) - len(others)} unchanged"
     for step in others:
         remark = f", cannot continue its checkpoint of release {plan.deployed_release}" if step.fix else ""
         reason = f": {step.reason}" if step.reason else ""
-        yield f"  {'!' if step.fix else STEP_SIGNS[step.state]} step {step.name}: {step.state}{remark}{reason}"
+        state = "configuration changed" if step.state == "unchanged" else step.state
+        yield f"  {'!' if step.fix else STEP_SIGNS[step.state]} step {step.name}: {state}{remark}{reason}"
         for change in step.changes:
             yield f"      {change.verdict}: {change.sentence}"
+        yield from (f"      {line}" for line in keys[step.name].values())
         if step.fix:
             yield f"      fix: {step.fix}"
+    shown = {path for lines in keys.values() for path in lines}
+    rest = {path: line for path, line in _changed_keys(plan, "").items() if path not in shown | set(paths.values())}
+    if rest:
+        yield "  configuration"
+        yield from (f"      {line}" for line in rest.values())
+    if plan.commits:
+        yield "  commits"
+        yield from (f"      {commit}" for commit in plan.commits)
+
+
+def _changed_keys(plan: Plan, prefix: str) -> dict[str, str]:
+    """Return the changed keys of the configuration whose paths begin with a prefix: path -> line without the prefix."""
+    return {
+        change.path: f"{change.path.removeprefix(prefix)}: {_render_value(change.old)} -> {_render_value(change.new)}"
+        for change in plan.configuration
+        if change.path.startswith(prefix)
+    }
 
 
 def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
@@ -74,7 +96,7 @@ def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
             yield "      was deleted outside Headrace"
         else:
             old, new = _render_value(change.old), _render_value(change.new)
-            yield f"      was changed outside Headrace, will be reset: {change.path}: {old} -> {new}"
+            yield f"      changed outside Headrace: {change.path}: {old} -> {new}, will be set back to {old}"
     if job.restarts:
         yield "      its run stops between two batches, then a run with these changes starts"
 

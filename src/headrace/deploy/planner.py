@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.config.pipeline_files import read_pipelines
-from headrace.deploy import plan_diff, step_diff, upload
+from headrace.deploy import plan_diff, release_diff, step_diff, upload
 from headrace.deploy.deploy_state import DeployedJob, State
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.desired_job import TAG, DesiredJob, desired_jobs
@@ -13,6 +13,7 @@ from headrace.deploy.plan import Plan
 from headrace.deploy.plan_diff import CurrentJob
 from headrace.deploy.remote import RemoteJob
 from headrace.errors import DeploymentError
+from headrace.release import working_tree
 from headrace.release.releases import Manifest, Release
 
 
@@ -35,8 +36,12 @@ def plan(release: Release, target: DeployTarget, state: State) -> Plan:
     )
     if state.release == release.id:
         return replace(new_plan, damaged_files=tuple(upload.damaged_files(release, target)))
-    is_other_release = state.release != ""
-    return _with_steps(new_plan, release, deployed_manifest) if is_other_release else new_plan
+    if deployed_manifest is not None:
+        changes = release_diff.configuration_changes(deployed_manifest, release, target)
+        root, commits = release.directory.parents[2], (deployed_manifest.commit, release.manifest.commit)
+        since = working_tree.commits_between(root, *commits)
+        new_plan = replace(new_plan, configuration=changes, commits=since)
+    return _with_steps(new_plan, release, deployed_manifest) if state.release else new_plan
 
 
 def _with_steps(new_plan: Plan, release: Release, deployed: Manifest | None) -> Plan:

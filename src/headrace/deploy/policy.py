@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterator
 from headrace.config.checks.compute_checks import check_compute
 from headrace.config.databricks.job_definitions import Job
 from headrace.config.locations import KeyLocations
+from headrace.deploy.deploy_state import has_active_trigger
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.plan import Plan
+from headrace.deploy.step_diff import pipelines_of
 from headrace.errors import DeploymentError, Problem
 from headrace.release.releases import Release
 
@@ -21,7 +23,7 @@ def require_allowed(
     `deletable` has the keys of the jobs that may be deleted. In production, jobs must run as service principals unless
     `any_identity` is set.
     """
-    problems = list(_production_problems(plan, release, target, any_identity=any_identity))
+    problems = [*_production_problems(plan, release, target, any_identity=any_identity), *_refused_steps(plan)]
     for job in plan.jobs:
         if job.deletes_existing_job and job.key not in deletable:
             message = f"job {job.key!r} would be deleted: the release does not define it"
@@ -45,6 +47,23 @@ def require_supported_compute(plan: Plan) -> None:
 def is_production(target: DeployTarget) -> bool:
     """Return whether the target's mode is production."""
     return target.definition.mode == "production"
+
+
+def _refused_steps(plan: Plan) -> Iterator[Problem]:
+    """Yield the steps that would refuse to start in a job that the deployment or its trigger starts.
+
+    A job that a user has stopped may be deployed: its steps can be reset before it is started.
+    """
+    jobs = [job for job in plan.jobs if job.action != "delete" and (job.restarts or has_active_trigger(job.final_body))]
+    for step in [step for step in plan.steps if step.fix]:
+        for job in [job for job in jobs if step.pipeline in pipelines_of(job.body)]:
+            sentences = "; ".join(change.sentence for change in step.changes)
+            start = f"then deploy again and start the job: headrace start {job.key} --env {plan.environment}"
+            yield Problem(
+                f"{plan.host}: job {job.key}",
+                f"step {step.name} cannot continue its checkpoint of release {plan.deployed_release}: {sentences}",
+                f"{step.fix} (a reset stops the job; {start})",
+            )
 
 
 def _production_problems(

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+MAX_COMMITS = 20
+
 
 def commit(root: Path) -> tuple[str, bool]:
     """Return the commit that is checked out, and whether the bundle differs from it.
@@ -16,6 +18,17 @@ def commit(root: Path) -> tuple[str, bool]:
     head = _git(root, "rev-parse", "HEAD").strip()
     changes = _git(root, "status", "--porcelain", "--", ".").strip()
     return head, not head or bool(changes)
+
+
+def commits_between(root: Path, old: str, new: str) -> tuple[str, ...]:
+    """Return the commits of the bundle from `old` to `new`, the newest first, as hash and subject; at most MAX_COMMITS.
+
+    Return none if git does not know both commits.
+    """
+    if not old or not new or old == new:
+        return ()
+    options = ("--format=%h %s", f"--max-count={MAX_COMMITS}")
+    return tuple(_git(root, "log", *options, f"{old}..{new}", "--", ".").splitlines())
 
 
 def content_hash(root: Path, *, packed: Iterable[str], builder: tuple[object, ...]) -> str:
