@@ -104,6 +104,31 @@ def packed(built):
         return {*built.manifest.files, *(f"wheel/{name}" for name in archive.namelist())}
 
 
+def test_files_that_git_ignores_are_not_packed(small):
+    root = small()
+    (root / ".gitignore").write_text("dist/\nscratch*\n")
+    for name in ("conf/scratch.yml", "conf/pipelines/scratch/x.yml", "conf/kept.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("a: b\n")
+    is_in_git = (root / ".git").exists()
+    assert releases.left_out(root) == (["conf/pipelines/scratch/x.yml", "conf/scratch.yml"] if is_in_git else [])
+    files = packed(releases.build(root))
+    assert "conf/kept.txt" in files
+    assert ("conf/scratch.yml" in files, "conf/pipelines/scratch/x.yml" in files) == (not is_in_git, not is_in_git)
+
+
+def test_wheel_in_vendor_that_git_ignores_is_an_error(small):
+    root = small()
+    (root / ".gitignore").write_text("dist/\n*.whl\n")
+    (root / "vendor").mkdir()
+    (root / "vendor" / "other-1.0-py3-none-any.whl").write_text("x")
+    if not (root / ".git").exists():
+        assert "wheels/other-1.0-py3-none-any.whl" in packed(releases.build(root))
+        return
+    with pytest.raises(ConfigurationError, match=r"vendor/other-1\.0-py3-none-any\.whl is ignored by git"):
+        releases.build(root)
+
+
 def test_hidden_files_are_not_packed(small):
     hidden = ("conf/.env", "conf/.old/a.yml", "resources/.b.yml", "src/tiny/.env", "src/tiny/.data/c.json")
     built = releases.build(small(**dict.fromkeys((*hidden, "vendor/.d.whl", "src/tiny/e.json"), "x")))

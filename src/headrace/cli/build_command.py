@@ -32,9 +32,10 @@ def build(release_id: str | None, allowed_files: tuple[str, ...], bundle_dir: Pa
     """Build a release.
 
     A release is a directory under dist/releases with the bundle's wheel, its requirements, conf, resources and
-    databricks.yml. Its name is the hash of its content, so the same files give the same release. Hidden files are left
-    out. A link that leads out of the bundle is an error. Files that look like a credential (*.pem, *.key, and data
-    files named cred* or *secret*) are packed only after a confirmation, or if --allow-file names them.
+    databricks.yml. Its name is the hash of its content, so the same files give the same release. Hidden files, and
+    files that git ignores, are left out. A link that leads out of the bundle is an error. Files that look like a
+    credential (*.pem, *.key, and data files named cred* or *secret*) are packed only after a confirmation, or if
+    --allow-file names them.
 
     The release's manifest gets the signatures of the steps: what their queries compute. `headrace plan` compares them.
     Spark is started for this, if the release has no signatures yet.

@@ -22,6 +22,8 @@ def current_release(root: Path, allowed_files: tuple[str, ...]) -> Release:
     from headrace.release import releases, signature_process
 
     release = releases.current(root, allowed=allowed_files, confirm=confirmation.confirm_credentials)
+    for path in releases.left_out(root):
+        click.echo(f"not packed, because git ignores it: {path}", err=True)
     release = signature_process.add_signatures(
         release, root, on_start=lambda: click.echo("computing the signatures of the steps …", err=True)
     )

@@ -33,7 +33,7 @@ LOCK, REQUIREMENTS, MANIFEST = "runtime.lock", "requirements.txt", "manifest.jso
 PROJECT = "pyproject.toml"
 CURRENT = ".release.json"  # in dist: the id of the last release, and the hash of the tree that it was built from
 ID_LENGTH = 12  # characters
-BUILD_VERSION = 2  # increment it when a build of the same tree packs other files, so that `current` builds again
+BUILD_VERSION = 3  # increment it when a build of the same tree packs other files, so that `current` builds again
 Confirm = Callable[[Sequence[str]], bool]  # whether to pack these files, which look like credentials; asks the user
 
 
@@ -89,7 +89,7 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
     `allowed` contains them or `confirm` returns True for them.
     """
     _require_lock(root)
-    copied = _copied_files(root)
+    copied = [path for path in _copied_files(root) if path not in left_out(root)]
     releases = root / "dist" / "releases"
     releases.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=releases) as temporary:
@@ -101,8 +101,10 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
         for vendored in _vendored_wheels(root):
             shutil.copyfile(vendored, content / "wheels" / vendored.name)
         shutil.copyfile(root / LOCK, content / REQUIREMENTS)
-        for name in COPIED:
-            _copy(root / name, content / name)
+        for path in copied:
+            if path.partition("/")[0] in COPIED:
+                (content / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(root / path, content / path)
         files = file_hashes(content)
         commit, dirty = working_tree.commit(root)
         manifest = Manifest(_release_id(files), files, __version__, commit, dirty, heartbeats=True)
@@ -142,6 +144,12 @@ def current(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rej
     built = build(root, allowed=allowed, confirm=confirm)
     stamp_file.write_text(json.dumps({"tree": tree_hash, "id": built.id}))
     return built
+
+
+def left_out(root: Path) -> list[str]:
+    """Return the configuration files that a release does not pack because git ignores them."""
+    ignored = working_tree.ignored_files(root, COPIED)
+    return sorted(path for path in ignored if not packing.is_hidden(path) and packing.PYTHON_CACHE not in path)
 
 
 def find(root: Path, release_id: str) -> Release:
@@ -224,9 +232,17 @@ def _require_lock(root: Path) -> None:
 def _copied_files(root: Path) -> list[str]:
     """Return the paths of the files that a release copies, except the wheels in vendor/, and of pyproject.toml.
 
-    Raise ConfigurationError if one of these files, or a wheel in vendor/, is a link that cannot be packed.
+    Raise ConfigurationError if one of these files, or a wheel in vendor/, is a link that cannot be packed, or if git
+    ignores such a wheel.
     """
-    packing.list_files(root, (wheel.relative_to(root).as_posix() for wheel in _vendored_wheels(root)))
+    vendored = [wheel.relative_to(root).as_posix() for wheel in _vendored_wheels(root)]
+    packing.list_files(root, vendored)
+    if ignored := sorted(working_tree.ignored_files(root, [VENDORED]) & set(vendored)):
+        fix = "commit it, for example with `git add --force`, or delete it"
+        raise ConfigurationError.of(
+            Problem(str(root / path), f"{path} is ignored by git, so other releases of this commit lack it", fix)
+            for path in ignored
+        )
     return packing.list_files(root, (*COPIED, LOCK, PROJECT))
 
 
@@ -240,11 +256,3 @@ def _require_allowed(root: Path, paths: Sequence[str], allowed: Collection[str],
     credentials = [path for path in packing.find_credentials(root, paths) if path not in accepted]
     if credentials and not confirm(credentials):
         packing.raise_for_credentials(root, credentials)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file, or a directory without hidden files and Python's caches. Do nothing if the source does not exist."""
-    if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", packing.PYTHON_CACHE))
-    elif source.is_file():
-        shutil.copyfile(source, target)

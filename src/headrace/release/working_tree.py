@@ -31,11 +31,17 @@ def commits_between(root: Path, old: str, new: str) -> tuple[str, ...]:
     return tuple(_git(root, "log", *options, f"{old}..{new}", "--", ".").splitlines())
 
 
+def ignored_files(root: Path, names: Iterable[str]) -> set[str]:
+    """Return the files that git ignores, among files and directories of the bundle; none outside of git."""
+    paths = _git(root, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *names)
+    return {path for path in paths.split("\0") if path}
+
+
 def content_hash(root: Path, *, packed: Iterable[str], builder: tuple[object, ...]) -> str:
     """Return a hash of everything that a release is built from: the files, the commit and `builder`.
 
-    `builder` has the versions of the programs that build the release. `packed` has the files and directories that a
-    release packs even if git ignores them. Return an empty string outside of git, because only git can list the other
+    `builder` has the versions of the programs that build the release. `packed` has the files and directories whose
+    content counts even if git ignores it. Return an empty string outside of git, because only git can list the other
     files that belong to the tree.
     """
     paths = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ".")
