@@ -124,7 +124,6 @@ def read_bundle(
     problems += check_targets(resources, environments, known_environments)
     problems += check_root_paths(resources.targets, resources.locations)
     problems += check_variable_secrets(resources.targets, resources.locations)
-    problems += check_sharing(environments, resources.targets)
     for draft in drafts:
         problems += check_step_secrets(draft)
     for environment in environments:
@@ -135,7 +134,8 @@ def read_bundle(
     # Check the targets of the selected environments, and all targets without an environment.
     targets = [name for name in resources.targets if name in names or name not in existing_environments]
     jobs, job_problems = check_deployment(root, resources, targets, drafts, environments, known_environments)
-    return BundleDraft(root, resources, drafts, environments, jobs, problems + job_problems)
+    problems += [*job_problems, *check_sharing(root, environments, jobs)]
+    return BundleDraft(root, resources, drafts, environments, jobs, problems)
 
 
 def _undeclared_value(name: str, declared: set[str]) -> Problem:

@@ -38,6 +38,12 @@ sources:
   ticks: {kind: rate}
 values: {user: {required: true}}
 """
+LOCAL = """\
+engine: {{kind: local}}
+tables: {{root: {tables}}}
+checkpoints: {checkpoints}
+sources: {{ticks: {{kind: rate}}}}
+"""
 PROD = """\
 engine: {kind: databricks}
 tables: {catalog: main, schema: shop}
@@ -331,6 +337,16 @@ BAD_CASES: dict[str, dict[str, str]] = {
             '    workspace: {host: "https://prod.example.com", root_path: /Workspace/Shared/shop}',
         )
     ),
+    "copied_environment": {"conf/staging.yml": PROD}
+    | with_bundle_file(("{workers: {default: 4}}", "{workers: {default: 4}}\n  staging: {}")),
+    "environment_of_one_user_has_the_tables_of_another_environment": {
+        "conf/prod.yml": replace_once(PROD, ("catalog: main, schema: shop", "catalog: dev, schema: shop_ann"))
+    }
+    | with_bundle_file(('variables: {user: "${workspace.current_user.short_name}"}', "variables: {user: ann}")),
+    "environments_without_a_target_share_checkpoints": {
+        "conf/local.yml": LOCAL.format(tables="t", checkpoints="c"),
+        "conf/other.yml": LOCAL.format(tables="u", checkpoints="./c/"),
+    },
     "development_shares_tables_with_a_target": {
         name: replace_once(DEV, ("dev/shop/", "main/shop/")) for name in ("conf/prod.yml", "conf/sandbox.yml")
     }

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 
-from headrace.config.databricks.job_definitions import Target
+from headrace.config.databricks.job_definitions import Job, Target
 from headrace.config.databricks.references import USER_REFERENCE, USER_REFERENCE_START, Unresolved
-from headrace.config.environment_files import EnvironmentDraft
+from headrace.config.databricks.task_calls import find_task_calls
+from headrace.config.environment_files import SCHEME, EnvironmentDraft, read_environment
 from headrace.config.locations import KeyLocations
 from headrace.config.models import Environment
 from headrace.errors import Problem
+
+REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
 
 def check_root_paths(targets: Mapping[str, Target], locations: KeyLocations) -> Iterator[Problem]:
@@ -34,33 +39,49 @@ def check_root_paths(targets: Mapping[str, Target], locations: KeyLocations) -> 
             yield Problem(where, message, "add ${bundle.target} to the path, or remove root_path")
 
 
-def check_sharing(environments: Sequence[EnvironmentDraft], targets: Mapping[str, Target]) -> Iterator[Problem]:
-    """Yield the environments of development targets that share tables or checkpoints with another target's environment.
+def check_sharing(
+    root: Path, environments: Sequence[EnvironmentDraft], jobs: Mapping[str, Sequence[Job]]
+) -> Iterator[Problem]:
+    """Yield the environments that write the tables or the checkpoints of another one.
 
-    Invalid environments are not checked.
+    `jobs` has the jobs of each target, with whose values the locations are compared: those of development targets
+    usually have the user's name. Invalid environments are not compared.
     """
-    deployed = [draft for draft in environments if draft.name in targets and draft.environment is not None]
-    for first, second in combinations(deployed, 2):
-        if not (targets[first.name].is_development or targets[second.name].is_development):
-            continue
-        development, other = (first, second) if targets[first.name].is_development else (second, first)
+    valid = [draft for draft in environments if draft.environment is not None]
+    located = [(draft, list(_environments(root, draft, jobs.get(draft.name, ())))) for draft in valid]
+    for (first, firsts), (second, seconds) in combinations(located, 2):
         for key in ("checkpoints", "tables"):
-            if (
-                development.environment
-                and other.environment
-                and _location(development.environment, key) == _location(other.environment, key)
-            ):
-                conflict = f"is for development, but shares {key} with '{other.name}'"
-                message = f"{key}: environment '{development.name}' {conflict}"
-                fix = f"use a different location; that of '{other.name}' is at {other.locations.where(key)}"
-                yield Problem(development.locations.where(key), message, fix)
+            shared = {_location(each, key) for each in firsts} & {_location(each, key) for each in seconds}
+            if shared:
+                message = f"{key}: environment '{second.name}' has the same {key} as '{first.name}'"
+                fix = f"use a different location; that of '{first.name}' is at {first.locations.where(key)}"
+                yield Problem(second.locations.where(key), f"{message}: each would write the other's", fix)
+
+
+def _environments(root: Path, draft: EnvironmentDraft, jobs: Sequence[Job]) -> Iterator[Environment]:
+    """Yield the environment with the values of each task that runs a pipeline in it; without tasks, as it is."""
+    calls = [call for job in jobs for call in find_task_calls(job)]
+    given = {tuple(parameter.value for parameter in call.all_parameters("value")) for call in calls} or {()}
+    for assignments in given:
+        pairs = (REFERENCE.sub(_name_of, assignment).partition("=") for assignment in assignments)
+        resolved, _ = read_environment(root, draft.name, {name: value for name, _, value in pairs}, lenient=True)
+        if resolved.environment is not None:
+            yield resolved.environment
+
+
+def _name_of(reference: re.Match[str]) -> str:
+    """Return a name that stands for the value of a reference that the platform replaces, such as the user's name."""
+    return re.sub(r"\W", "_", reference[1])
 
 
 def _location(environment: Environment, key: str) -> tuple[str, ...]:
-    """Return the location of an environment's `key`, which is "checkpoints" or "tables", in a form for comparison."""
-    if key == "checkpoints":
-        return (environment.checkpoints.rstrip("/"),)
+    """Return the location of an environment's `key`, which is "checkpoints" or "tables", in a form for comparison.
+
+    The same path is another location in a workspace than on a machine, unless it is a URI.
+    """
+    system = "workspace" if environment.engine.kind == "databricks" else "machine"
     tables = environment.tables
-    if tables.root is not None:
-        return (tables.root.rstrip("/"),)
-    return (str(tables.catalog).lower(), str(tables.schema_).lower())
+    if key == "tables" and tables.root is None:
+        return (system, str(tables.catalog).lower(), str(tables.schema_).lower())
+    path = (environment.checkpoints if key == "checkpoints" else str(tables.root)).rstrip("/")
+    return (path,) if SCHEME.match(path) else (system, path)
