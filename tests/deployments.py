@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -212,14 +212,16 @@ class TinyBundle:
     def state(self, environment: str = "staging") -> State:
         return StateStore(self.target(environment)).read()
 
-    def plan(self, release: Release | None = None, environment: str = "staging") -> Plan:
+    def plan(self, release: Release | None = None, environment: str = "staging", adopt: Sequence[str] = ()) -> Plan:
         target = self.target(environment)
-        return planner.plan(release or self.release(), target, StateStore(target).read())
+        return planner.plan(release or self.release(), target, StateStore(target).read(), adopt)
 
-    def deploy(self, release: Release | None = None, environment: str = "staging", **options: Any) -> State:
+    def deploy(
+        self, release: Release | None = None, environment: str = "staging", adopt: Sequence[str] = (), **options: Any
+    ) -> State:
         """Deploy the release, as `headrace deploy --yes` does."""
         release = release or self.release()
         target = self.target(environment)
-        plan = planner.plan(release, target, StateStore(target).read())
+        plan = planner.plan(release, target, StateStore(target).read(), adopt)
         defaults: dict[str, Any] = {"command": "deploy", "timeouts": SHORT_TIMEOUTS}
         return apply(plan, release, target, ApplyOptions(**{**defaults, **options}), self.reported.append)

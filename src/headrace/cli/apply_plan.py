@@ -41,6 +41,7 @@ def apply_options(function: F) -> F:
             show_default=True,
             help="How many past releases to keep in the environment.",
         ),
+        shared_options.adopt,
         shared_options.within,
         shared_options.watch,
         shared_options.drain,

@@ -60,6 +60,7 @@ def _open_release_and_target(
 )
 @click.option("--exit-code", is_flag=True, help=f"Exit with {EXIT_CHANGES} if something would change.")
 @shared_options.allow_file
+@shared_options.adopt
 @shared_options.bundle_dir
 @shared_options.output_format
 def plan(
@@ -67,6 +68,7 @@ def plan(
     release_id: str | None,
     save: Path | None,
     exit_code: bool,
+    adopted_jobs: tuple[str, ...],
     allowed_files: tuple[str, ...],
     bundle_dir: Path,
     as_json: bool,
@@ -80,7 +82,7 @@ def plan(
     from headrace.deploy.state_store import StateStore
 
     release, target = _open_release_and_target(bundle_dir, environment, release_id, allowed_files)
-    new_plan = planner.plan(release, target, StateStore(target).read())
+    new_plan = planner.plan(release, target, StateStore(target).read(), adopted_jobs)
     if save is not None:
         save.write_text(new_plan.to_json())
     print_plan(new_plan, as_json=as_json)
@@ -124,7 +126,10 @@ def deploy(
     if saved_plan is not None:
         environment, release_id = saved_plan.environment, saved_plan.release
     release, target = _open_release_and_target(bundle_dir, environment, release_id, allowed_files)
-    new_plan = planner.plan(release, target, StateStore(target).read())
+    adopted_jobs = list(options["adopted_jobs"])
+    if saved_plan is not None:
+        adopted_jobs += [job.key for job in saved_plan.jobs if job.taken_over]
+    new_plan = planner.plan(release, target, StateStore(target).read(), adopted_jobs)
     if saved_plan is not None:
         require_current(saved_plan, new_plan)
     apply_plan("deploy", new_plan, release, target, options)
@@ -178,7 +183,7 @@ def promote(
     for line in require_proven(from_target, from_state, gate, stable_for):
         click.echo(line)
     release = upload.fetch_release(from_state.release, from_target, root, click.echo)
-    new_plan = planner.plan(release, target, StateStore(target).read())
+    new_plan = planner.plan(release, target, StateStore(target).read(), options["adopted_jobs"])
     apply_plan("promote", new_plan, release, target, options, promoted_from=from_environment)
 
 
@@ -207,7 +212,8 @@ def rollback(environment: str, release_id: str | None, bundle_dir: Path, **optio
     target = open_target(root, environment, lenient=True)
     state = StateStore(target).read()
     release = upload.fetch_release(choose_rollback_release(state, target, release_id), target, root, click.echo)
-    apply_plan("rollback", planner.plan(release, target, state), release, target, options)
+    new_plan = planner.plan(release, target, state, options["adopted_jobs"])
+    apply_plan("rollback", new_plan, release, target, options)
 
 
 @click.command(epilog=examples("headrace destroy --env dev"))

@@ -54,6 +54,13 @@ allow_file = click.option(
     multiple=True,
     help="Pack this file of the bundle into the release although it looks like a credential. Can be repeated.",
 )
+adopt = click.option(
+    "--adopt",
+    "adopted_jobs",
+    metavar="JOB",
+    multiple=True,
+    help="Take over the job that has the name, or the pipeline and checkpoints, of this job. Can be repeated.",
+)
 break_lock = click.option("--break-lock", is_flag=True, help="Take over the deployment lock of another command.")
 
 

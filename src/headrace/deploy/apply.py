@@ -26,7 +26,8 @@ def apply(plan: Plan, release: Release, target: DeployTarget, options: ApplyOpti
     store = StateStore(target)
     with store.locked(options.command, break_lock=options.break_lock, report=report):
         state = store.read()
-        require_current(plan, planner.plan(release, target, state))
+        adopt = {job.key for job in plan.jobs if job.taken_over}
+        require_current(plan, planner.plan(release, target, state, adopt))
         return _run(Deployment(plan, release, target, options, store, report, state))
 
 

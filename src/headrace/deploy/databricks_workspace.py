@@ -44,9 +44,11 @@ class Workspace(WorkspaceFiles):
                     settings[key] = [*settings.get(key, []), *value]
         return RemoteJob(job_id, settings)
 
-    def list_jobs(self, name: str | None = None) -> list[RemoteJob]:
-        """Return the jobs with this name, or all jobs; their settings lack lists such as the tasks."""
-        jobs = self._pages(f"{JOBS_API}/list", "jobs", {"limit": 100, **({"name": name} if name else {})})
+    def list_jobs(self, name: str | None = None, *, with_tasks: bool = False) -> list[RemoteJob]:
+        """Return the jobs with this name, or all jobs; without `with_tasks`, their settings lack lists."""
+        query = {"limit": 100, "name": name, "expand_tasks": "true" if with_tasks else None}
+        used = {key: value for key, value in query.items() if value is not None}
+        jobs = self._pages(f"{JOBS_API}/list", "jobs", used)
         return [RemoteJob(int(job["job_id"]), job["settings"]) for job in jobs]
 
     def create_job(self, body: dict[str, Any]) -> int:

@@ -36,6 +36,7 @@ class DesiredJob:
     request_files: tuple[str, ...]  # paths of the stop requests that its runs poll
     heartbeat_files: tuple[str, ...]  # paths of the heartbeats of its steps; empty if its runs write none
     runs_continuously: bool  # its runs do not end by themselves
+    checkpoints: tuple[str, ...] = ()  # the directories of the checkpoints of its pipelines
 
 
 class PipelineCall(NamedTuple):
@@ -74,9 +75,11 @@ def _desired_job(
     resolved = resolve_references(job.body, reference_values)
     grants = tuple(_grant(permission) for permission in (*definition.permissions, *resolved.pop("permissions", ())))
     request_files, heartbeat_files = set(), set()
+    checkpoints = set()
     is_any_unbounded = False  # whether any called pipeline has an unbounded trigger
     for call in _pipeline_calls(job, resolved, drafts):
         environment = _read_environment(release, target.name, call.values)
+        checkpoints.add(checkpoint_directory(environment, call.pipeline))
         request_files.add(request_file(environment, call.pipeline))
         heartbeat_files |= {heartbeat_file(environment, call.pipeline, step) for step in call.steps}
         is_any_unbounded = is_any_unbounded or _has_unbounded_trigger(environment)
@@ -86,7 +89,13 @@ def _desired_job(
         request_files=tuple(sorted(filter(None, request_files))),
         heartbeat_files=tuple(sorted(filter(None, heartbeat_files))) if release.manifest.heartbeats else (),
         runs_continuously="continuous" in resolved or is_any_unbounded,
+        checkpoints=tuple(sorted(checkpoints)),
     )
+
+
+def checkpoint_directory(environment: Environment, pipeline: str) -> str:
+    """Return the directory with the checkpoints of a pipeline's steps."""
+    return f"{environment.checkpoints.rstrip('/')}/{pipeline}"
 
 
 def _body(key: str, resolved: JobBody, definition: Target, release: Release, target: DeployTarget) -> JobBody:

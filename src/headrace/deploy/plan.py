@@ -84,6 +84,8 @@ class JobPlan:
     changes: tuple[Change, ...] = ()
     drift: tuple[Change, ...] = ()  # changes made outside Headrace: from the deployed value to the current one
     adopted: bool = False  # an unfinished deployment created the job
+    taken_over: bool = False  # the deployment takes over a job that Headrace does not manage
+    conflicts: tuple[str, ...] = ()  # other jobs with its name, or with its pipeline and checkpoints
     stopped: bool = False  # a user stopped the job with `headrace stop`, so it stays paused
     restarts: bool = False  # the deployment replaces the job's active run
 
@@ -100,7 +102,7 @@ class JobPlan:
     @classmethod
     def from_document(cls, document: Document) -> JobPlan:
         """Return the job of a parsed plan. `document` has the keys of the file: see STORED_KEYS."""
-        lists = {key: tuple(document.get(key, ())) for key in ("grants", "requests", "heartbeat_files")}
+        lists = {key: tuple(document.get(key, ())) for key in ("grants", "requests", "heartbeat_files", "conflicts")}
         changes = {key: tuple(Change(**change) for change in document[key]) for key in ("changes", "drift")}
         return from_document(cls, {**document, **lists, **changes})
 

@@ -105,7 +105,9 @@ def _compare_job(
         drift = tuple(change for change in changed_outside if _is_significant(change))
     affects_run = current.is_running and any(change.path.startswith(RUN_SETTINGS) for change in (*changes, *drift))
     needs_restart = deployed is not None and deployed.needs_restart
-    restarts = desired.runs_continuously and (affects_run or current.runs_other_release or needs_restart)
+    is_foreign = deployed is None and not current.job.tag  # a job that the deployment takes over
+    replaces_run = affects_run or current.runs_other_release or needs_restart or (is_foreign and current.is_running)
+    restarts = desired.runs_continuously and replaces_run
     is_changed = changes or drift or restarts or deployed is None
     return replace(
         unchanged,

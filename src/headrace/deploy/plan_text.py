@@ -85,9 +85,13 @@ def _render_job(job: JobPlan, plan: Plan) -> Iterator[str]:
     remarks = []
     if job.adopted:
         remarks.append("created by an unfinished deployment")
+    if job.taken_over:
+        remarks.append(f"takes over job {job.id}")
     if job.stopped:
         remarks.append("stays stopped")
     yield f"  {SIGNS[job.action]} job {job.key}: {', '.join([job.action, *remarks])}"
+    for conflict in job.conflicts:
+        yield f"      ! {conflict}, and is not managed by this deployment"
     for change in job.changes:
         if not _replaces_release(change, plan):
             yield f"      {change.path}: {_render_value(change.old)} -> {_render_value(change.new)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from headrace.config.pipeline_files import read_pipelines
@@ -9,7 +10,8 @@ from headrace.deploy import plan_diff, release_diff, step_diff, upload
 from headrace.deploy.deploy_state import DeployedJob, State
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.desired_job import TAG, DesiredJob, desired_jobs
-from headrace.deploy.plan import Plan
+from headrace.deploy.foreign_jobs import ForeignJob, find_foreign_jobs
+from headrace.deploy.plan import JobPlan, Plan
 from headrace.deploy.plan_diff import CurrentJob
 from headrace.deploy.remote import RemoteJob
 from headrace.errors import DeploymentError
@@ -17,12 +19,18 @@ from headrace.release import working_tree
 from headrace.release.releases import Manifest, Release
 
 
-def plan(release: Release, target: DeployTarget, state: State) -> Plan:
-    """Return the plan that deploys a release to an environment, whose recorded state is `state`."""
+def plan(release: Release, target: DeployTarget, state: State, adopt: Collection[str] = ()) -> Plan:
+    """Return the plan that deploys a release to an environment, whose recorded state is `state`.
+
+    `adopt` has the keys of jobs for which the deployment takes over a job that Headrace does not manage.
+    """
     desired = {
         key: _with_run_as(job, state.jobs.get(key), target) for key, job in desired_jobs(release, target).items()
     }
     existing = find_jobs(target, state, desired)
+    to_create = {key: job for key, job in desired.items() if key not in existing}
+    foreign = find_foreign_jobs(to_create, target, {job.id for job in existing.values()})
+    taken_over = {key: _job_to_adopt(key, foreign.get(key, ()), target) for key in adopt if key in to_create}
     deployed_manifest = upload.read_manifest(state.release, target) if state.release != release.id else None
     new_plan = plan_diff.compare(
         environment=target.name,
@@ -32,8 +40,9 @@ def plan(release: Release, target: DeployTarget, state: State) -> Plan:
         manifest=release.manifest,
         deployed_manifest=deployed_manifest,
         desired=desired,
-        current={key: _current_job(job, release, target) for key, job in existing.items()},
+        current={key: _current_job(job, release, target) for key, job in {**existing, **taken_over}.items()},
     )
+    new_plan = replace(new_plan, jobs=tuple(_with_foreign(job, foreign, taken_over) for job in new_plan.jobs))
     if state.release == release.id:
         return replace(new_plan, damaged_files=tuple(upload.damaged_files(release, target)))
     if deployed_manifest is not None:
@@ -53,6 +62,29 @@ def _with_steps(new_plan: Plan, release: Release, deployed: Manifest | None) -> 
     accepted = {(draft.name, step.name): step.accept for draft in drafts for step in draft.steps.values()}
     steps = step_diff.compare_steps(deployed, release.manifest, new_plan.environment, accepted)
     return replace(new_plan, steps=steps)
+
+
+def _job_to_adopt(key: str, foreign: Sequence[ForeignJob], target: DeployTarget) -> RemoteJob:
+    """Return the job that a deployment takes over. Raise DeploymentError unless there is exactly one such job."""
+    unmanaged = [each for each in foreign if not each.job.tag]
+    if len(unmanaged) == 1 and (job := target.remote.get_job(unmanaged[0].job.id)):
+        return job
+    if unmanaged:
+        message, fix = f"several jobs could be taken over for {key!r}", "delete all but one of them"
+    else:
+        message, fix = f"there is no job to take over for {key!r}", "omit --adopt"
+    where = "; ".join(each.description for each in foreign) or target.remote.name
+    raise DeploymentError(message, where=where, fix=fix)
+
+
+def _with_foreign(
+    job: JobPlan, foreign: Mapping[str, Sequence[ForeignJob]], taken_over: Mapping[str, RemoteJob]
+) -> JobPlan:
+    """Return the plan of a job with the foreign jobs that it conflicts with, or with the one that it takes over."""
+    if job.key in taken_over:
+        others = [each.description for each in foreign[job.key] if each.job.id != taken_over[job.key].id]
+        return replace(job, adopted=False, taken_over=True, conflicts=tuple(others))
+    return replace(job, conflicts=tuple(each.description for each in foreign.get(job.key, ())))
 
 
 def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: DeployTarget) -> DesiredJob:

@@ -25,6 +25,9 @@ def require_allowed(
     """
     problems = [*_production_problems(plan, release, target, any_identity=any_identity), *_refused_steps(plan)]
     for job in plan.jobs:
+        for conflict in job.conflicts:
+            fix = f"delete it, or take it over: --adopt {job.key}"
+            problems.append(Problem(plan.host, f"job {job.key!r}: {conflict}; both would run", fix))
         if job.deletes_existing_job and job.key not in deletable:
             message = f"job {job.key!r} would be deleted: the release does not define it"
             fix = f"to delete it, pass --delete {job.key}; its tables and checkpoints stay"

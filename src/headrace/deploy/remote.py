@@ -116,10 +116,10 @@ class Remote(Protocol):
     def get_job(self, job_id: int) -> RemoteJob | None:
         """Return a job, or None if it was deleted."""
 
-    def list_jobs(self, name: str | None = None) -> list[RemoteJob]:
+    def list_jobs(self, name: str | None = None, *, with_tasks: bool = False) -> list[RemoteJob]:
         """Return the jobs with this name, or all jobs.
 
-        Their settings may lack lists such as the tasks; `get_job` returns all settings.
+        Their settings may lack lists; only with `with_tasks` they have the tasks. `get_job` returns all settings.
         """
 
     def create_job(self, body: dict[str, Any]) -> int:

@@ -55,7 +55,7 @@ class Cluster(DirectoryFiles):
         content = self.read_file(self._job_file(job_id))
         return None if content is None else RemoteJob(job_id, json.loads(content))
 
-    def list_jobs(self, name: str | None = None) -> list[RemoteJob]:
+    def list_jobs(self, name: str | None = None, *, with_tasks: bool = False) -> list[RemoteJob]:
         """Return the jobs with this name, or all jobs."""
         jobs = [self.get_job(job_id) for job_id in self._job_ids()]
         return [job for job in jobs if job is not None and name in (None, job.settings["name"])]
