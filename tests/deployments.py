@@ -122,8 +122,8 @@ SHORT_TIMEOUTS = Timeouts(drain=0.2, start=20, watch=0)
 
 def without_waiting(command: str) -> tuple[str, ...]:
     """Return the options with which a command neither watches new runs nor requires that runs have worked for long."""
-    options = {"deploy": ("--watch", "0"), "rollback": ("--watch", "0")}
-    return {**options, "promote": ("--watch", "0", "--stable-for", "0")}.get(command, ())
+    options = {"deploy": (), "rollback": (), "promote": ("--stable-for", "0")}
+    return ("--watch", "0", "--idle", "0", *options[command]) if command in options else ()
 
 
 def write_heartbeats(workspace: Path, run: Run) -> None:

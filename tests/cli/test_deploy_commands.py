@@ -69,7 +69,7 @@ def test_jobs_shows_an_unfinished_deployment_and_the_failure_of_a_step(headrace,
             tiny.deploy(changed)
     (file,) = workspace.directory.rglob("p/land/heartbeat.json")
     beat = Heartbeat.from_json(file.read_text())
-    file.write_text(replace(beat, failure="no space left").to_json())
+    file.write_text(replace(beat, failure="step 'land' failed: no space left").to_json())
     output = headrace("jobs", "--env", "staging").output
     assert f"unfinished: deploy of {changed.id} by alice@example.com at" in output
     assert "live: step 'land' failed: no space left" in output

@@ -323,7 +323,8 @@ def test_plan_shows_changed_keys_of_the_configuration_and_the_commits(tiny, gold
     pipeline = PIPELINE.replace("{source: ticks}", "{source: ticks, expect: [{not_null: [value]}]}")
     other = "  copy: {layer: silver, reads: {rows: {table: landed}}, writes: {table: copied}}\n"
     staging = FILES["conf/staging.yml"].replace("30 seconds", "1 minute")
-    files = {"conf/pipelines/p.yml": pipeline + other, "conf/staging.yml": staging, "conf/prod.yml": staging}
+    prod = FILES["conf/prod.yml"].replace("30 seconds", "2 minutes")
+    files = {"conf/pipelines/p.yml": pipeline + other, "conf/staging.yml": staging, "conf/prod.yml": prod}
     new = with_keys(tiny.change(**files), "id")
     plan = tiny.plan(new)
     text = "\n".join(render_plan(plan))

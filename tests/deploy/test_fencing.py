@@ -11,6 +11,8 @@ from headrace.deploy.deployed_jobs import destroy
 from headrace.deploy.release_history import choose_rollback_release
 from headrace.errors import DeploymentError
 
+STOPPED = "has broken the lock of this command|another command has changed environment 'staging' while this one"
+
 
 class Killed(BaseException):
     """Ends a command as SIGKILL would, except that its lock is released."""
@@ -63,7 +65,7 @@ def test_deployment_whose_lock_is_broken_changes_nothing_more(tiny, meanwhile, m
         tiny.deploy(second, break_lock=True)
 
     meanwhile(module, name, deploy_second)
-    with pytest.raises(DeploymentError, match="has broken the lock of this command"):
+    with pytest.raises(DeploymentError, match=STOPPED):
         tiny.deploy(first, keep=1)
     check_deployed(tiny, second)
 
@@ -72,7 +74,7 @@ def test_destroy_does_not_delete_what_another_command_deploys(tiny, meanwhile, w
     tiny.deploy()
     changed = tiny.change()
     meanwhile(deployed_jobs, "delete_job", lambda: tiny.deploy(changed, break_lock=True))
-    with pytest.raises(DeploymentError, match="has broken the lock of this command"):
+    with pytest.raises(DeploymentError, match=STOPPED):
         destroy(tiny.target(), SHORT_TIMEOUTS, break_lock=False, report=tiny.reported.append)
     root = workspace.directory / "Workspace/Shared/tiny/staging"
     assert (root / "releases" / changed.id / "manifest.json").exists()

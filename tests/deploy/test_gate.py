@@ -70,7 +70,7 @@ def test_step_without_anything_to_read_proves_a_release(judge):
         ([], BEAT, "it has no run with this release"),
         ([RUNNING], replace(BEAT, first_batch_at="", batch=-1), "has worked for 0 seconds, not yet 10 minutes"),
         ([RUNNING], replace(BEAT, release="other"), "has worked for 0 seconds, not yet 10 minutes"),
-        ([RUNNING], replace(BEAT, failure="no space"), "step 'land' has failed: no space"),
+        ([RUNNING], replace(BEAT, failure="step 'land' failed: no space"), "step 'land' failed: no space"),
         ([FAILED, SUCCEEDED], BEAT, "run 5 has failed: division by zero"),
         ([Run(8, "PENDING", paths=PATH), FAILED], BEAT, "run 5 has failed: division by zero"),
         ([Run(8, "TERMINATED", "CANCELED", paths=PATH)], BEAT, "run 8 is canceled"),

@@ -64,9 +64,12 @@ def test_failed_run_is_a_failure_even_if_another_one_works():
     failed = Run(1, "TERMINATED", "FAILED", "no such wheel")
     found = health(RUNNING, failed, beats=[replace(BEAT, batch=3)])
     assert found.failure == "run 1 ended: no such wheel"
-    broken = replace(BEAT, failure="division by zero")
-    assert health(failed, beats=[broken]).failure == "run 1 ended: step 'land': division by zero"
+    broken = replace(BEAT, failure="step 'land' failed: division by zero")
+    restarted = replace(BEAT, last_failure=broken.failure)
+    assert health(failed, beats=[broken]).failure == "run 1 ended: step 'land' failed: division by zero"
+    assert health(RUNNING, failed, beats=[restarted]).failure == "run 1 ended: step 'land' failed: division by zero"
     assert health(RUNNING, beats=[broken]).failure == "step 'land' failed: division by zero"
+    assert not health(RUNNING, beats=[restarted]).failure
     assert health(Run(1, "TERMINATED", "SUCCESS")).is_working
 
 
@@ -96,7 +99,7 @@ def test_job_that_fails_while_it_is_watched_is_restored(tiny, workspace, simulat
         if len(looks) == 3:
             (file,) = workspace.directory.rglob("p/land/heartbeat.json")
             beat = Heartbeat.from_json(file.read_text())
-            file.write_text(replace(beat, batch=9, failure="division by zero").to_json())
+            file.write_text(replace(beat, batch=9, failure="step 'land' failed: division by zero").to_json())
         return health_of(self)
 
     monkeypatch.setattr(JobWatch, "health", health_with_a_failure)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,7 +118,7 @@ def workspaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work
     bundle = copy_tree(tmp_path / "bundle")
     for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    make_sample(tmp_path / "data", orders=300, customers=20, files=6, pace=10, mix=CLEAN)
+    make_sample(tmp_path / "data", orders=750, customers=20, files=15, pace=10, mix=CLEAN)
     with ExitStack() as stack:
         local_workspaces = {
             name: stack.enter_context(LocalWorkspace(tmp_path / name, restart_delay=0.1)) for name in NAMES
@@ -195,3 +197,77 @@ def test_release_is_deployed_promoted_changed_and_rolled_back_with_running_strea
         assert len(ids) == len(set(ids)) == 300, table
     history = workspaces.headrace("history", "--env", "staging").output.splitlines()[1:]
     assert [line.split()[2] for line in history] == ["rollback", "deploy", "deploy"]
+
+
+# The code with which each broken release replaces the rule for order amounts, and its error.
+BROKEN = {
+    "import": "raise ImportError('no such module')",
+    "first batch": "return F.raise_error(F.lit('broken at once')).isNull()",
+    "tenth batch": "return F.when(F.col('order_id') == POISON, F.raise_error(F.lit('broken at last'))).otherwise(True)",
+    "no batch": "return F.expr(\"isnull(java_method('java.lang.Thread', 'sleep', 600000L))\")",
+}
+RULE = 'return F.col("amount") == F.col("quantity") * F.col("unit_price")'
+
+
+@pytest.mark.full
+def test_broken_releases_are_stopped_at_staging(workspaces: Workspaces) -> None:
+    workspaces.add_data("staging", 0)
+    workspaces.headrace("deploy", "--env", "staging", "--yes")
+    workspaces.wait_for_orders("staging", 50)
+    first = workspaces.release("staging")
+    code = workspaces.bundle / "src" / "headrace_shop" / "orders.py"
+    original = code.read_text()
+    poison = json.loads(sorted((workspaces.data / "orders").iterdir())[11].read_text().splitlines()[0])["order_id"]
+
+    def deploy_broken(change: str, *options: str, feed: Callable[[], None] = lambda: None) -> str:
+        """Deploy a broken release, feed its run, and return the output. Check that the first release is back."""
+        code.write_text(change)
+        commit(workspaces.bundle)
+
+        def feed_new_run() -> None:
+            wait_until(lambda: not workspaces.runs("staging")[0].uses(first), "a run of the broken release")
+            feed()
+
+        feeding = threading.Thread(target=feed_new_run)
+        feeding.start()
+        arguments = ["deploy", "--env", "staging", "--yes", "--idle", "0", *options, "-C", str(workspaces.bundle)]
+        result = CliRunner().invoke(main, arguments)
+        feeding.join()
+        assert result.exit_code == 1, result.output
+        assert f"it was restored to release {first}" in result.output
+        assert workspaces.release("staging") == first
+        wait_until(lambda: workspaces.runs("staging")[0].phase == "RUNNING", "a run")
+        assert workspaces.runs("staging")[0].uses(first)
+        return result.output
+
+    def add_one_by_one() -> None:
+        for number in range(2, 11):
+            workspaces.add_data("staging", number)
+            workspaces.wait_for_orders("staging", 50 * (number + 1))
+        workspaces.add_data("staging", 11)
+
+    broken = {name: original.replace(RULE, text.replace("POISON", repr(poison))) for name, text in BROKEN.items()}
+    broken["import"] = original.replace("MONEY = ", f"{BROKEN['import']}\nMONEY = ")
+    output = deploy_broken(broken["import"], "--watch", "60")
+    assert "importing 'headrace_shop.orders' failed: ImportError: no such module" in output, output
+    output = deploy_broken(broken["first batch"], "--watch", "60", feed=lambda: workspaces.add_data("staging", 1))
+    assert "broken at once" in output, output
+    workspaces.wait_for_orders("staging", 100)
+    output = deploy_broken(broken["tenth batch"], "--watch", "170", feed=add_one_by_one)
+    assert "job orders: works" in output
+    assert "broken at last" in output, output
+    workspaces.wait_for_orders("staging", 600)
+    output = deploy_broken(broken["no batch"], "--within", "40", feed=lambda: workspaces.add_data("staging", 12))
+    assert "it still waits for the first batch" in output
+    workspaces.wait_for_orders("staging", 650)
+
+    outcomes = [line.split()[2] for line in workspaces.headrace("history", "--env", "staging").output.splitlines()[1:]]
+    assert outcomes == ["deploy"] * 5
+    workspaces.add_data("prod", 0)
+    workspaces.headrace("promote", "--from", "staging", "--to", "prod", "--yes")
+    assert workspaces.release("prod") == first
+    workspaces.headrace("stop", "orders", "--env", "prod")
+    workspaces.headrace("stop", "orders", "--env", "staging")
+    for table in ("bronze_orders", "silver_orders"):
+        ids = workspaces.order_ids("staging", table)
+        assert len(ids) == len(set(ids)) == 650, table

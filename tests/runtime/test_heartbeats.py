@@ -68,6 +68,8 @@ def test_heartbeat_of_a_failed_step_has_its_cause(release):
     assert "negative" in beat(release, "copy").failure
     assert beat(release, "land").failure.startswith("step 'copy' failed")
     assert beat(release, "copy").ended
+    runner.run(release.spark, release.bundle(), "flow", only=["land"])
+    assert (beat(release, "land").failure, "negative" in beat(release, "land").last_failure) == ("", True)
 
 
 def test_run_that_is_refused_has_a_heartbeat_with_the_reason(release):

@@ -37,6 +37,7 @@ class Heartbeat:
     idle_since: str = ""  # since when the step has found nothing to read; empty if it has read something since
     ended: str = ""  # when the run ended with the step
     failure: str = ""  # why the step or the run failed
+    last_failure: str = ""  # why an earlier run of the same release failed
 
     @property
     def has_batch(self) -> bool:

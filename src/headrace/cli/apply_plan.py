@@ -43,6 +43,7 @@ def apply_options(function: F) -> F:
         ),
         shared_options.adopt,
         shared_options.within,
+        shared_options.idle,
         shared_options.watch,
         shared_options.drain,
         shared_options.break_lock,
@@ -81,7 +82,12 @@ def apply_plan(
     deletions = confirmation.confirm_deletions(plan, option_values["deletions"])
     require_allowed(plan, release, target, deletable=deletions, any_identity=option_values["any_identity"])
     confirmation.confirm_change(target, yes=option_values["yes"])
-    timeouts = Timeouts(drain=option_values["drain"], start=option_values["within"], watch=option_values["watch"])
+    timeouts = Timeouts(
+        drain=option_values["drain"],
+        start=option_values["within"],
+        idle=option_values["idle"],
+        watch=option_values["watch"],
+    )
     options = ApplyOptions(command, promoted_from, option_values["break_lock"], option_values["keep"], timeouts)
     try:
         state = apply(plan, release, target, options, click.echo)

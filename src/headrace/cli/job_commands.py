@@ -64,9 +64,8 @@ def _print_jobs(statuses: Sequence[JobStatus], *, empty: str) -> None:
             click.echo(f"{each.key}: run {each.shown_run.id}: {each.shown_run.message}")
         if each.heartbeats:
             click.echo(f"{each.key}: {describe_heartbeats(each.heartbeats)}")
-        for beat in each.heartbeats:
-            if beat.failure:
-                click.echo(f"{each.key}: step {beat.step!r} failed: {beat.failure}")
+        for failure in dict.fromkeys(beat.failure for beat in each.heartbeats if beat.failure):
+            click.echo(f"{each.key}: {failure}")
 
 
 def _print_runs(runs: Sequence[Run], *, empty: str) -> None:

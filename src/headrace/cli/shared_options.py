@@ -79,6 +79,9 @@ drain = _seconds_option(
 within = _seconds_option(
     "--within", 1800, "How long a new run may take until each step has committed a batch or has nothing to read."
 )
+idle = _seconds_option(
+    "--idle", 30, "How long a step without a batch must have had nothing to read, so that it counts as working."
+)
 watch = _seconds_option("--watch", 600, "How long new runs are watched once they work; a job that fails is restored.")
 output_format = click.option(
     "-o",

@@ -41,7 +41,7 @@ def _run(deployment: Deployment) -> State:
     _write_intent(deployment, changed)
     _upload_release(deployment)
     watches = {job.key: job_phases.send_paused_and_drain(deployment, job) for job in changed}
-    watches |= {job.key: job_phases.new_watch(deployment, job, job.id, expects_run=True) for job in unwatched if job.id}
+    watches |= {job.key: job_phases.new_watch(deployment, job, job.id) for job in unwatched if job.id}
     for job in deployment.plan.jobs:
         if job.action == "delete":
             job_phases.delete(deployment, job)

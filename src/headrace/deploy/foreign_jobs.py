@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,16 +32,16 @@ class ForeignJob:
 
 
 def find_foreign_jobs(
-    desired: Mapping[str, DesiredJob], target: DeployTarget, managed: Collection[int]
+    desired: Mapping[str, DesiredJob], target: DeployTarget, others: Sequence[RemoteJob]
 ) -> dict[str, list[ForeignJob]]:
     """Return the foreign jobs of each of the desired jobs: those with its name, or with its pipeline and checkpoints.
 
-    `managed` has the ids of the jobs that the deployment manages. A job of the same name counts only if Headrace did
-    not deploy it: in one workspace, the jobs of two environments may have the same names.
+    `others` are the jobs, with their tasks, that the deployment does not manage. A job of the same name counts only if
+    Headrace did not deploy it: in one workspace, the jobs of two environments may have the same names.
     """
     found: dict[str, list[ForeignJob]] = {}
-    for job in target.remote.list_jobs(with_tasks=True) if desired else []:
-        if job.id in managed or job.tag.startswith(target.job_tag("")):
+    for job in others:
+        if job.tag.startswith(target.job_tag("")):
             continue
         for key, own in desired.items():
             if not job.tag and job.settings.get("name") == own.body["name"]:

@@ -85,7 +85,7 @@ def _assess_active(run: Run, beats: Sequence[Heartbeat], steps: int, stable_for:
     """Do the same as `_assess` for a job with an active run."""
     failed = next((beat for beat in beats if beat.failure), None)
     if failed is not None:
-        return "", f"step {failed.step!r} has failed: {failed.failure}"
+        return "", failed.failure
     running = time.time() - run.began / 1000
     worked = min((_worked_for(beat) for beat in beats), default=0.0) if steps else running
     if len(beats) < steps:

@@ -16,6 +16,7 @@ class Health:
     """What the new runs of a job show. A job works if it has neither failed nor anything to wait for."""
 
     failure: str = ""  # why the job does not work; empty if no run and no step has failed
+    failed_run: Run | None = None  # whose output has the cause, because no heartbeat has it
     waiting_for: str = ""  # what is missing until the job counts as working; empty if nothing is
     progress: str = ""  # what the job has done so far
 
@@ -53,13 +54,14 @@ def assess(
     is 0), the run must have been running for `idle` seconds; `running_for` is how long this was seen.
     """
     failed_run = next((run for run in runs if not run.is_active and run.result != "SUCCESS"), None)
-    failed_step = next((beat for beat in beats if beat.failure), None)
+    failure = next((beat.failure for beat in beats if beat.failure), "")
     if failed_run is not None:
-        cause = f"step {failed_step.step!r}: {failed_step.failure}" if failed_step else ""
+        # After a failure, the platform may have started another run already.
+        cause = failure or next((beat.last_failure for beat in beats if beat.last_failure), "")
         reason = cause or failed_run.message or failed_run.result or failed_run.phase
-        return Health(f"run {failed_run.id} ended: {reason}")
-    if failed_step is not None:
-        return Health(f"step {failed_step.step!r} failed: {failed_step.failure}")
+        return Health(f"run {failed_run.id} ended: {reason}", None if cause else failed_run)
+    if failure:
+        return Health(failure)
     if ended := next((run for run in runs if not run.is_active), None):
         return Health(progress=f"run {ended.id} has succeeded")
     running = next((run for run in runs if run.phase == "RUNNING" and run.uses(release)), None)
@@ -73,7 +75,7 @@ def assess(
     if len(proven) >= steps:
         return Health(progress=progress)
     waiting = [beat.step for beat in beats if beat.step not in proven]
-    names = f" of step {', '.join(map(repr, waiting))}" if waiting else ""
+    names = f" of step{'s' if len(waiting) > 1 else ''} {', '.join(map(repr, waiting))}" if waiting else ""
     return Health(waiting_for=f"the first batch{names}", progress=progress)
 
 

@@ -33,21 +33,24 @@ def send_paused_and_drain(deployment: Deployment, job: JobPlan) -> JobWatch:
     if job.restarts and deployed:
         stop_request_files |= set(deployed.request_files)
     deployment.record(job_id, job, stop_request_files, is_paused=True, needs_restart=job.restarts)
-    remote.set_permissions(job_id, job.grants)
+    if job.id is not None or job.grants:  # a new job has only an owner
+        remote.set_permissions(job_id, job.grants)
     if job.restarts:
         drain(job_id, job.key, stop_request_files, deployment.target, deployment.options.timeouts, deployment.report)
     return new_watch(deployment, job, job_id)
 
 
-def new_watch(deployment: Deployment, job: JobPlan, job_id: int, *, expects_run: bool = False) -> JobWatch:
+def new_watch(deployment: Deployment, job: JobPlan, job_id: int) -> JobWatch:
     """Return the watch for the job's new runs: those that do not exist yet, and active ones of the new release.
 
     (An interrupted attempt may have started a run of the new release.)
     """
     target, release = deployment.target, deployment.release.id
-    runs = target.remote.list_runs(job_id)
+    # The platform starts the runs of a continuous job, and the deployment those of other jobs whose run it replaces.
+    expects_run = (job.restarts and not job.stopped) or has_active_continuous_trigger(job.final_body)
+    runs = target.remote.list_runs(job_id) if expects_run else []
     new = {run.id for run in runs if run.is_active and run.uses(release)}
-    beats = [] if new else read_heartbeats(job.heartbeat_files, target)
+    beats = [] if new or not expects_run else read_heartbeats(job.heartbeat_files, target)
     return JobWatch(
         job.key,
         job_id,
@@ -78,10 +81,8 @@ def resume(deployment: Deployment, job: JobPlan, watch: JobWatch) -> Iterator[Pr
     one, is not waited for. If the job does not work in time, restore it and yield the problem.
     """
     deployment.reset_job(watch.job_id, job.final_body)
-    watch.expects_run = has_active_continuous_trigger(job.final_body)  # the platform starts the run
-    if job.restarts and not watch.expects_run and not job.stopped:
+    if job.restarts and not has_active_continuous_trigger(job.final_body) and not job.stopped:
         deployment.start_run(watch.job_id)
-        watch.expects_run = True
     failure = watch.wait() if watch.expects_run else ""
     if failure:
         yield restore_job(deployment, job, watch, failure)

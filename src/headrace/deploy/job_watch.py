@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from headrace.checkpoints.heartbeat import Heartbeat
 from headrace.deploy.deploy_lock import Report, format_duration
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.drain import Timeouts, polls
 from headrace.deploy.health import Health, assess, read_heartbeats
+from headrace.deploy.remote import Run
+from headrace.errors import DeploymentError
 
 WATCH_POLL_S = 15.0  # the longest interval between two polls while jobs are watched
+ERROR_LINE = re.compile(r"[\w.]*(Error|Exception): ")
 REPORT_INTERVAL_S = 60.0  # between two lines of progress while jobs are watched
 
 
@@ -29,7 +34,7 @@ class JobWatch:
     target: DeployTarget
     timeouts: Timeouts
     report: Report
-    expects_run: bool = False  # the deployment or the platform starts a run of the job
+    expects_run: bool  # the deployment or the platform starts a run of the job
     _running_since: float | None = None
 
     def wait(self) -> str:
@@ -57,7 +62,7 @@ class JobWatch:
         is_running = any(run.phase == "RUNNING" for run in runs)
         if is_running and self._running_since is None:
             self._running_since = time.monotonic()
-        return assess(
+        health = assess(
             self.release,
             runs,
             self._beats() if is_running or any(not run.is_active for run in runs) else (),
@@ -65,6 +70,16 @@ class JobWatch:
             idle=self.timeouts.idle,
             running_for=time.monotonic() - self._running_since if is_running and self._running_since else 0.0,
         )
+        if health.failed_run is not None and (cause := self._cause(health.failed_run)):
+            return replace(health, failure=f"{health.failure}: {cause}")
+        return health
+
+    def _cause(self, run: Run) -> str:
+        """Return the last line of a run's output that names an error; empty if there is none."""
+        with suppress(DeploymentError):
+            lines = self.target.remote.read_output(run).splitlines()
+            return next((line.strip() for line in reversed(lines) if ERROR_LINE.match(line)), "")
+        return ""
 
     def _beats(self) -> list[Heartbeat]:
         beats = read_heartbeats(self.heartbeat_files, self.target)

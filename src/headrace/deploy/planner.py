@@ -27,9 +27,12 @@ def plan(release: Release, target: DeployTarget, state: State, adopt: Collection
     desired = {
         key: _with_run_as(job, state.jobs.get(key), target) for key, job in desired_jobs(release, target).items()
     }
-    existing = find_jobs(target, state, desired)
+    # Jobs that the state does not know are created, unless an unfinished deployment or another tool has created them.
+    listed = target.remote.list_jobs(with_tasks=True) if desired.keys() - state.jobs.keys() else []
+    existing = find_jobs(target, state, listed, desired.keys())
     to_create = {key: job for key, job in desired.items() if key not in existing}
-    foreign = find_foreign_jobs(to_create, target, {job.id for job in existing.values()})
+    managed = {job.id for job in existing.values()}
+    foreign = find_foreign_jobs(to_create, target, [job for job in listed if job.id not in managed])
     taken_over = {key: _job_to_adopt(key, foreign.get(key, ()), target) for key in adopt if key in to_create}
     deployed_manifest = upload.read_manifest(state.release, target) if state.release != release.id else None
     new_plan = plan_diff.compare(
@@ -101,11 +104,13 @@ def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: Depl
     return replace(desired, body={**desired.body, "run_as": run_as})
 
 
-def find_jobs(target: DeployTarget, state: State, desired: dict[str, DesiredJob] | None = None) -> dict[str, RemoteJob]:
+def find_jobs(
+    target: DeployTarget, state: State, listed: Sequence[RemoteJob] | None = None, keys: Collection[str] = ()
+) -> dict[str, RemoteJob]:
     """Return the environment's existing jobs by key: jobs in the state, and jobs that unfinished deployments created.
 
-    Jobs of unfinished deployments are found by their tag, among the jobs that have the name of a `desired` job or of a
-    job in the state's intent.
+    Jobs of unfinished deployments are found by their tag: those with one of the `keys`, and those in the state's
+    intent. `listed` are all jobs, if they have been listed already.
     """
     jobs = {}
     for key, deployed in state.jobs.items():
@@ -113,14 +118,13 @@ def find_jobs(target: DeployTarget, state: State, desired: dict[str, DesiredJob]
         if job is not None:
             _require_same_environment(job, target)
             jobs[key] = job
-    names_by_key = {key: {str(job.body["name"])} for key, job in (desired or {}).items()}
-    creates = state.intent.creates if state.intent else {}
-    for key, name in creates.items():
-        names_by_key.setdefault(key, set()).add(name)
-    for key, possible_names in names_by_key.items():
-        job = _find_by_tag(key, possible_names, target) if key not in jobs else None
-        if job is not None:
-            jobs[key] = job
+    created = {*keys, *(state.intent.creates if state.intent else ())} - jobs.keys()
+    if created and listed is None:
+        listed = target.remote.list_jobs(with_tasks=True)
+    for key in sorted(created):
+        found = _find_by_tag(key, listed or (), target)
+        if found is not None:
+            jobs[key] = found
     return jobs
 
 
@@ -139,13 +143,13 @@ def _require_same_environment(job: RemoteJob, target: DeployTarget) -> None:
     )
 
 
-def _find_by_tag(key: str, names: set[str], target: DeployTarget) -> RemoteJob | None:
-    """Return the job with this environment's tag for `key` and one of these names, or None.
+def _find_by_tag(key: str, listed: Sequence[RemoteJob], target: DeployTarget) -> RemoteJob | None:
+    """Return the job with this environment's tag for `key`, or None.
 
     Raise DeploymentError if a deployment with another state file created the job.
     """
     tag = target.job_tag(key)
-    matches = [job for name in sorted(names) for job in target.remote.list_jobs(name) if job.tag == tag]
+    matches = [job for job in listed if job.tag == tag]
     if not matches:
         return None
     first = min(matches, key=lambda job: job.id)

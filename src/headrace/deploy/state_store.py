@@ -1,7 +1,9 @@
 """Read and write the state of an environment.
 
 Each write creates a new file `state-<serial>.json`, and fails if this file exists. So a command whose lock was broken
-cannot overwrite what another command has written since. The last KEPT files stay, for the case that one is damaged.
+cannot overwrite what another command has written since. Before it changes a job or deletes a file, a command checks
+that it still holds the lock: nothing else would stop these changes. The last KEPT files stay, for the case that one is
+damaged.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ class StateStore:
         self._target = target
         self._lock: HeldLock | None = None
         self._serials: list[int] = []  # of the files that `read` has found and `write` has written
+        self._needs_marker = True
 
     def read(self) -> State:
         """Return the state, or an empty one if nothing was deployed yet.
@@ -42,6 +45,7 @@ class StateStore:
         remote, root = self._target.remote, self._target.root
         names = remote.list_directory(root)
         self._serials = sorted(int(match[1]) for name in names if (match := STATE_FILE.fullmatch(name)))
+        self._needs_marker = len(self._serials) < 2  # after a crash, the first file may be there without the marker
         if self._serials:
             return self._parse(self._path(self._serials[-1]))
         content = remote.read_file(f"{root}/{FIRST_FORMAT}") if FIRST_FORMAT in names else None
@@ -52,18 +56,18 @@ class StateStore:
     def write(self, state: State) -> State:
         """Write the state with the next serial, and with a lineage if it has none; return the written state.
 
-        Raise DeploymentError if the lock is not held any more, or if another command has written this serial.
+        Raise DeploymentError if another command has written this serial.
         """
         new = replace(state, lineage=state.lineage or uuid.uuid4().hex, serial=state.serial + 1)
-        self.require_lock()
         if not self._target.remote.create_file(self._path(new.serial), new.to_json().encode()):
             raise DeploymentError(
                 f"another command has changed environment {self._target.name!r} while this one was running",
                 where=f"{self._target.remote.name}: {self._path(new.serial)}",
                 fix=f"see what it has done: headrace history --env {self._target.name}; then make a new plan",
             )
-        if len(self._serials) < 2:  # after a crash, the first file may be there without the marker
+        if self._needs_marker:
             self._target.remote.write_file(f"{self._target.root}/{FIRST_FORMAT}", MARKER)
+            self._needs_marker = False
         self._serials.append(new.serial)
         return new
 

@@ -35,8 +35,10 @@ def upload_release(release: Release, target: DeployTarget, report: Report) -> No
     if not files:
         return
     report(f"release {release.id}: uploading {len(files)} files …")
-    for parent in sorted({str(PurePosixPath(directory, path).parent) for path in files}):
-        remote.make_directory(parent)
+    parents = {str(PurePosixPath(directory, path).parent) for path in files}
+    for parent in sorted(parents):
+        if not any(other.startswith(f"{parent}/") for other in parents):  # creating a directory creates its parents
+            remote.make_directory(parent)
     for path in files:
         remote.write_file(f"{directory}/{path}", (release.directory / path).read_bytes())
     for path in files:

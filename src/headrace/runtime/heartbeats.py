@@ -25,7 +25,10 @@ class Heartbeats:
 
     def __init__(self, files: Mapping[str, Path], pipeline: str, release: str, run: str) -> None:
         self._files = files  # by step, as are the other dictionaries
-        self._current = {step: Heartbeat(pipeline, step, release, run, now()) for step in files}
+        self._current = {
+            step: Heartbeat(pipeline, step, release, run, now(), last_failure=_last_failure(file, release))
+            for step, file in files.items()
+        }
         self._changed = set(files)
         self._guard = threading.Lock()
 
@@ -76,6 +79,15 @@ class Heartbeats:
         with self._guard:
             self._current[step] = replace(self._current[step], **values)
             self._changed.add(step)
+
+
+def _last_failure(file: Path, release: str) -> str:
+    """Return why an earlier run of the release failed, from the heartbeat that it has left; empty if it did not."""
+    try:
+        earlier = Heartbeat.from_json(file.read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return (earlier.failure or earlier.last_failure) if earlier.release == release else ""
 
 
 @contextmanager
