@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from deployments import SHORT_TIMEOUTS
 from headrace.deploy import apply as apply_module
 from headrace.deploy import deployed_jobs, job_phases
+from headrace.deploy.deploy_lock import lock_path
 from headrace.deploy.deployed_jobs import destroy
 from headrace.deploy.release_history import choose_rollback_release
 from headrace.errors import DeploymentError
@@ -16,6 +19,9 @@ STOPPED = "has broken the lock of this command|another command has changed envir
 
 class Killed(BaseException):
     """Ends a command as SIGKILL would, except that its lock is released."""
+
+
+ENDED_PROCESS = 2**22 + 1  # larger than any process id
 
 
 @pytest.fixture
@@ -52,7 +58,6 @@ def check_deployed(tiny, release):
         (job_phases, "send_paused_and_drain"),
         (job_phases, "resume"),
         (apply_module, "_write_history"),
-        (apply_module, "_delete_old_releases"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -67,6 +72,16 @@ def test_deployment_whose_lock_is_broken_changes_nothing_more(tiny, meanwhile, m
     meanwhile(module, name, deploy_second)
     with pytest.raises(DeploymentError, match=STOPPED):
         tiny.deploy(first, keep=1)
+    check_deployed(tiny, second)
+
+
+def test_complete_deployment_whose_lock_is_broken_deletes_no_releases(tiny, meanwhile):
+    tiny.deploy()
+    first = tiny.change()
+    second = tiny.change()
+    meanwhile(apply_module, "_delete_old_releases", lambda: tiny.deploy(second, break_lock=True))
+    tiny.deploy(first, keep=1)
+    assert any(line.startswith("old releases were not deleted") for line in tiny.reported)
     check_deployed(tiny, second)
 
 
@@ -90,11 +105,16 @@ def test_repeated_rollback_goes_back_only_once(tiny, meanwhile, monkeypatch, mom
         releases.append(tiny.change())
         tiny.deploy()
 
+    target = tiny.target()
+
     def kill():
+        lock = json.loads(target.remote.read_file(lock_path(target)))
+        locks.append(json.dumps({**lock, "process": ENDED_PROCESS}).encode())
         raise Killed
 
+    locks = []
+
     def roll_back():
-        target = tiny.target()
         chosen = choose_rollback_release(tiny.state(), target)
         release = next(release for release in releases if release.id == chosen)
         return tiny.deploy(release, command="rollback")
@@ -103,6 +123,7 @@ def test_repeated_rollback_goes_back_only_once(tiny, meanwhile, monkeypatch, mom
         meanwhile(apply_module, moment, kill)
         with pytest.raises(Killed):
             roll_back()
+    target.remote.write_file(lock_path(target), locks[0])  # a killed process does not release its lock
     assert tiny.state().intent is not None
     roll_back()
     check_deployed(tiny, releases[1])

@@ -55,8 +55,7 @@ def _run(deployment: Deployment) -> State:
     except (DeploymentError, KeyboardInterrupt) as error:  # the deployment itself is complete
         reason = error.problems[0].message if isinstance(error, DeploymentError) else "interrupted"
         deployment.report(f"old releases were not deleted, the next deployment tries again: {reason}")
-    deployment.write(replace(deployment.state, intent=None))
-    return deployment.state
+    return deployment.state.without_finished_intent()
 
 
 def _unwatched_jobs(deployment: Deployment) -> list[JobPlan]:
@@ -108,7 +107,7 @@ def _watch(deployment: Deployment, watches: Mapping[str, JobWatch]) -> Iterator[
 def _write_history(deployment: Deployment, failure: str) -> None:
     """Record the finished deployment. `failure` is empty if all jobs work.
 
-    After a success, the intent stays until the end of the command, so that a repetition continues the same deployment.
+    After a success, the intent stays until the lock is released, so that a repetition continues the same deployment.
     """
     state, options, manifest = deployment.state, deployment.options, deployment.release.manifest
     assert state.intent is not None

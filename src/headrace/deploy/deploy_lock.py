@@ -17,6 +17,7 @@ from headrace.deploy.stored_json import from_document, to_document
 from headrace.errors import DeploymentError
 from headrace.liveness import process_exists
 
+LOCK_FILE = "lock.json"
 Report = Callable[[str], None]  # prints one line of progress
 
 
@@ -49,6 +50,7 @@ class HeldLock:
 
     target: DeployTarget
     content: bytes
+    took_over: bool = False  # the lock of another command, which has not released it
 
     def require_held(self) -> None:
         """Raise DeploymentError if another command has broken the lock."""
@@ -66,7 +68,7 @@ class HeldLock:
 
 def lock_path(target: DeployTarget) -> str:
     """Return the path of the environment's lock."""
-    return f"{target.root}/lock.json"
+    return f"{target.root}/{LOCK_FILE}"
 
 
 @contextmanager
@@ -79,7 +81,7 @@ def hold_lock(target: DeployTarget, command: str, *, break_lock: bool, report: R
     remote, path = target.remote, lock_path(target)
     own = Lock(uuid.uuid4().hex, target.user, socket.gethostname(), _machine_id(), os.getpid(), timestamp(), command)
     remote.make_directory(target.root)
-    content = (json.dumps(to_document(own), indent=1) + "\n").encode()
+    content, took_over = (json.dumps(to_document(own), indent=1) + "\n").encode(), False
     while not remote.create_file(path, content):
         existing = remote.read_file(path)
         if existing is None:
@@ -89,8 +91,9 @@ def hold_lock(target: DeployTarget, command: str, *, break_lock: bool, report: R
             raise _locked_error(target, other)
         report(_broken(other))
         remote.delete(path)
+        took_over = True
     try:
-        yield HeldLock(target, content)
+        yield HeldLock(target, content, took_over)
     finally:
         if remote.read_file(path) == content:  # otherwise another command broke this lock
             remote.delete(path)

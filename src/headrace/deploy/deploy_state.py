@@ -141,6 +141,14 @@ class State:
         jobs = {other: job for other, job in self.jobs.items() if other != key}
         return replace(self, jobs=jobs, stopped=tuple(other for other in self.stopped if other != key))
 
+    def without_finished_intent(self) -> State:
+        """Return the state without an intent whose deployment has ended: it has its entry in the history.
+
+        This holds only if the command has released its lock. Otherwise it was killed, and its repetition must not take
+        the deployment for an earlier one.
+        """
+        return replace(self, intent=None) if self.intent and self.intent.entry else self
+
     def with_entry(self, entry: HistoryEntry) -> State:
         """Return the state with this entry in its history."""
         return replace(self, history=(*self.history, entry))

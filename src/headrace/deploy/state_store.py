@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from headrace.deploy import recovery
-from headrace.deploy.deploy_lock import HeldLock, Report, hold_lock
+from headrace.deploy.deploy_lock import LOCK_FILE, HeldLock, Report, hold_lock
 from headrace.deploy.deploy_state import State
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.errors import DataError, DeploymentError
@@ -47,11 +47,16 @@ class StateStore:
         self._serials = sorted(int(match[1]) for name in names if (match := STATE_FILE.fullmatch(name)))
         self._needs_marker = len(self._serials) < 2  # after a crash, the first file may be there without the marker
         if self._serials:
-            return self._parse(self._path(self._serials[-1]))
+            state = self._parse(self._path(self._serials[-1]))
+            return state if self._is_locked_by_another(names) else state.without_finished_intent()
         content = remote.read_file(f"{root}/{FIRST_FORMAT}") if FIRST_FORMAT in names else None
         if content is not None and content != MARKER:
             return self._parse(f"{root}/{FIRST_FORMAT}", content)
         return recovery.rebuild_state(self._target) if RELEASES in names else State(lineage="")
+
+    def _is_locked_by_another(self, names: Collection[str]) -> bool:
+        """Return whether another command has not released its lock. `names` are those of the files in the root."""
+        return self._lock.took_over if self._lock else LOCK_FILE in names
 
     def write(self, state: State) -> State:
         """Write the state with the next serial, and with a lineage if it has none; return the written state.
