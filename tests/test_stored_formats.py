@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from headrace.config.load import load_bundle
+from headrace.config.load import read_bundle
 from headrace.deploy.deploy_state import State
 from headrace.release.releases import MANIFEST, Manifest, Release, require_intact
 from headrace.runtime.events import events_file, read_events
@@ -46,5 +46,8 @@ def test_state_of_a_deployment() -> None:
 def test_release() -> None:
     manifest = Manifest.from_json((RELEASE / MANIFEST).read_text())
     require_intact(Release(RELEASE, manifest))
-    bundle = load_bundle(RELEASE, "staging", {})
-    assert sorted(bundle.pipelines) == ["p", "q"]
+    draft = read_bundle(RELEASE, ["staging"])
+    assert sorted(pipeline.name for pipeline in draft.pipelines) == ["p", "q"]
+    assert [problem.message.partition("has runtime")[2] for problem in draft.problems] == [
+        " 17.3.x-scala2.13, whose Spark is older than those that Headrace works with (4.1 to 4.2)"
+    ] * 2, "apart from its runtime, which that version accepted, the configuration is valid"

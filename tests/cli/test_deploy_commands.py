@@ -60,6 +60,14 @@ def test_output_of_a_sequence_of_deployments(headrace, tiny, workspace, golden):
     assert not (workspace.directory / "Workspace/Shared/tiny/staging").exists()
 
 
+def test_first_deployment_makes_few_calls(headrace, workspace):
+    workspace.faults.reset()
+    headrace("deploy", "--env", "staging", "--yes")
+    polling = ("/jobs/runs/list", "/heartbeat.json")
+    calls = [call for call in workspace.faults.calls if not call.path.endswith(polling)]
+    assert len(calls) <= 60
+
+
 def test_jobs_shows_an_unfinished_deployment_and_the_failure_of_a_step(headrace, tiny, workspace, monkeypatch):
     tiny.deploy()
     changed = tiny.change()

@@ -12,6 +12,7 @@ from headrace.deploy import deployed_jobs, job_phases
 from headrace.deploy.deploy_lock import lock_path
 from headrace.deploy.deployed_jobs import destroy
 from headrace.deploy.release_history import choose_rollback_release
+from headrace.deploy.state_store import StateStore
 from headrace.errors import DeploymentError
 
 STOPPED = "has broken the lock of this command|another command has changed environment 'staging' while this one"
@@ -95,6 +96,21 @@ def test_destroy_does_not_delete_what_another_command_deploys(tiny, meanwhile, w
     assert (root / "releases" / changed.id / "manifest.json").exists()
     tiny.deploy(changed)
     check_deployed(tiny, changed)
+
+
+def test_command_that_was_killed_before_its_first_change_does_not_count(tiny):
+    """The lock that it has left is not that of the deployment before, which has ended."""
+    releases = [tiny.release(), tiny.change()]
+    for release in releases:
+        tiny.deploy(release)
+    target = tiny.target()
+    with StateStore(target).locked("rollback", break_lock=False, report=print):
+        lock = json.loads(target.remote.read_file(lock_path(target)))
+    target.remote.write_file(lock_path(target), json.dumps({**lock, "process": ENDED_PROCESS}).encode())
+    assert tiny.state().intent is None
+    assert choose_rollback_release(tiny.state(), target) == releases[0].id
+    with StateStore(target).locked("rollback", break_lock=False, report=print):
+        assert tiny.state().intent is None
 
 
 @pytest.mark.parametrize("moment", ["_delete_old_releases", "_write_history"])

@@ -55,7 +55,7 @@ def _run(deployment: Deployment) -> State:
     except (DeploymentError, KeyboardInterrupt) as error:  # the deployment itself is complete
         reason = error.problems[0].message if isinstance(error, DeploymentError) else "interrupted"
         deployment.report(f"old releases were not deleted, the next deployment tries again: {reason}")
-    return deployment.state.without_finished_intent()
+    return replace(deployment.state, intent=None)
 
 
 def _unwatched_jobs(deployment: Deployment) -> list[JobPlan]:
@@ -82,6 +82,7 @@ def _write_intent(deployment: Deployment, changed: Sequence[JobPlan]) -> None:
         creates={**interrupted.creates, **jobs_to_create},
         # An interrupted deployment's intent has the jobs as they were before any change, so it takes precedence.
         previous_jobs={**current_jobs, **interrupted.previous_jobs},
+        lock=deployment.store.lock_id,
         entry=interrupted.entry if (interrupted.command, interrupted.release) == (command, release) else 0,
     )
     deployment.write(replace(state, intent=intent))

@@ -8,7 +8,7 @@ import socket
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from headrace.errors import DeploymentError
 from headrace.liveness import process_exists
 
 LOCK_FILE = "lock.json"
+MAX_REPLACED = 20  # ids of replaced locks
 Report = Callable[[str], None]  # prints one line of progress
 
 
@@ -32,6 +33,7 @@ class Lock:
     process: int  # process id
     since: str
     command: str
+    replaces: tuple[str, ...] = ()  # the ids of locks that were not released by their commands, in a row
 
     @property
     def age(self) -> str:
@@ -50,7 +52,11 @@ class HeldLock:
 
     target: DeployTarget
     content: bytes
-    took_over: bool = False  # the lock of another command, which has not released it
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The id of the lock, and the ids of the locks that it has replaced."""
+        return lock_ids(self.content)
 
     def require_held(self) -> None:
         """Raise DeploymentError if another command has broken the lock."""
@@ -79,10 +85,10 @@ def hold_lock(target: DeployTarget, command: str, *, break_lock: bool, report: R
     command has ended; in these two cases, replace its lock.
     """
     remote, path = target.remote, lock_path(target)
-    own = Lock(uuid.uuid4().hex, target.user, socket.gethostname(), _machine_id(), os.getpid(), timestamp(), command)
+    host, machine, process = socket.gethostname(), _machine_id(), os.getpid()
+    own = Lock(uuid.uuid4().hex, target.user, host, machine, process, timestamp(), command)
     remote.make_directory(target.root)
-    content, took_over = (json.dumps(to_document(own), indent=1) + "\n").encode(), False
-    while not remote.create_file(path, content):
+    while not remote.create_file(path, content := _to_json(own)):
         existing = remote.read_file(path)
         if existing is None:
             continue  # the other command has released the lock in the meantime
@@ -90,10 +96,10 @@ def hold_lock(target: DeployTarget, command: str, *, break_lock: bool, report: R
         if not (break_lock or (other and other.is_dead)):
             raise _locked_error(target, other)
         report(_broken(other))
+        own = replace(own, replaces=lock_ids(existing)[:MAX_REPLACED])
         remote.delete(path)
-        took_over = True
     try:
-        yield HeldLock(target, content, took_over)
+        yield HeldLock(target, content)
     finally:
         if remote.read_file(path) == content:  # otherwise another command broke this lock
             remote.delete(path)
@@ -105,6 +111,12 @@ def remove_abandoned_lock(target: DeployTarget) -> None:
     lock = _parse(content) if content else None
     if lock and lock.is_dead:
         target.remote.delete(lock_path(target))
+
+
+def lock_ids(content: bytes) -> tuple[str, ...]:
+    """Return the id of the lock that a file describes, and of the locks that it has replaced; none if it is no lock."""
+    lock = _parse(content)
+    return (lock.id, *lock.replaces) if lock else ()
 
 
 def timestamp() -> str:
@@ -121,10 +133,19 @@ def format_duration(seconds: float) -> str:
     raise AssertionError(seconds)
 
 
+def _to_json(lock: Lock) -> bytes:
+    """Return the content of a lock file. Earlier versions do not know `replaces`, so it is left out if it is empty."""
+    document = to_document(lock)
+    if not lock.replaces:
+        del document["replaces"]
+    return (json.dumps(document, indent=1) + "\n").encode()
+
+
 def _parse(content: bytes) -> Lock | None:
     """Return the lock that a file describes, or None if it is not a lock."""
     try:
-        return from_document(Lock, json.loads(content))
+        document = json.loads(content)
+        return from_document(Lock, {**document, "replaces": tuple(document.get("replaces", ()))})
     except (ValueError, TypeError, AttributeError):
         return None
 

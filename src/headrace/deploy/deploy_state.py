@@ -85,6 +85,7 @@ class Intent:
     creates: dict[str, str] = field(default_factory=dict)  # job key -> the job's name; the job may exist already
     previous_jobs: dict[str, DeployedJob] = field(default_factory=dict)  # the changed jobs before the deployment
     entry: int = 0  # the number of its entry in the history; 0 until it is written
+    lock: str = ""  # the id of the lock that its command held
 
     @classmethod
     def from_document(cls, document: Document) -> Intent:
@@ -140,14 +141,6 @@ class State:
         """Return the state without this job."""
         jobs = {other: job for other, job in self.jobs.items() if other != key}
         return replace(self, jobs=jobs, stopped=tuple(other for other in self.stopped if other != key))
-
-    def without_finished_intent(self) -> State:
-        """Return the state without an intent whose deployment has ended: it has its entry in the history.
-
-        This holds only if the command has released its lock. Otherwise it was killed, and its repetition must not take
-        the deployment for an earlier one.
-        """
-        return replace(self, intent=None) if self.intent and self.intent.entry else self
 
     def with_entry(self, entry: HistoryEntry) -> State:
         """Return the state with this entry in its history."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -42,10 +43,7 @@ class WorkspaceApi:
 
     def __init__(self, host: str, profile: str = "") -> None:
         self.retry_timeout = RETRY_TIMEOUT_S
-        self._client, self.host = _client(host, profile, RETRY_TIMEOUT_S)
-        # For calls that must not be repeated: a timeout of 1 s prevents retries, because the SDK waits longer than that
-        # before the first retry (SDK 0.156).
-        self._client_once, _ = _client(host, profile, 1)
+        self._client, self._client_once, self.host = _clients(host, profile)
 
     def call(
         self,
@@ -158,25 +156,32 @@ def _without_services() -> Iterator[None]:
         del sys.modules[name]  # so that a later import outside of this block imports the whole package
 
 
-def _client(host: str, profile: str, retry_timeout: int) -> tuple[ApiClient, str]:
-    """Return a client and the host that it calls. An empty host or profile is replaced by the SDK's default.
+def _clients(host: str, profile: str) -> tuple[ApiClient, ApiClient, str]:
+    """Return a client, one for calls that must not be repeated, and the host that they call.
 
-    Raise SetupError if the SDK is not installed, or if it finds no credentials for the host.
+    An empty host or profile is replaced by the SDK's default. Raise SetupError if the SDK is not installed, or if it
+    finds no credentials for the host.
     """
     try:
         with _without_services():
             from databricks.sdk.core import ApiClient, Config
     except ModuleNotFoundError:
         raise SetupError("databricks-sdk is not installed", fix="pip install 'headrace[deploy]'") from None
+    # The SDK logs warnings about a host that does not answer, which the error of the first call reports.
+    logging.getLogger("databricks.sdk").addHandler(logging.NullHandler())
     options = {"host": host, "profile": profile}
     try:
+        # A timeout of 1 s prevents retries, because the SDK waits longer than that before the first retry. The SDK also
+        # asks the host for its metadata, which would take the whole timeout if the host does not answer (SDK 0.156).
         config = Config(
             http_timeout_seconds=min(RETRY_TIMEOUT_S, 10),
-            retry_timeout_seconds=retry_timeout,
+            retry_timeout_seconds=1,
             product="headrace",
             **{key: value for key, value in options.items() if value},  # type: ignore[arg-type]
         )
-        return ApiClient(config), str(config.host)
+        client_once = ApiClient(config)
+        config.retry_timeout_seconds = RETRY_TIMEOUT_S
+        return ApiClient(config), client_once, str(config.host)
     except ValueError as error:
         raise SetupError(
             f"there is no login for the workspace: {one_line(error)}",

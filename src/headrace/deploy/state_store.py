@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from headrace.deploy import recovery
-from headrace.deploy.deploy_lock import LOCK_FILE, HeldLock, Report, hold_lock
+from headrace.deploy.deploy_lock import LOCK_FILE, HeldLock, Report, hold_lock, lock_ids, lock_path
 from headrace.deploy.deploy_state import State
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.errors import DataError, DeploymentError
@@ -48,15 +48,31 @@ class StateStore:
         self._needs_marker = len(self._serials) < 2  # after a crash, the first file may be there without the marker
         if self._serials:
             state = self._parse(self._path(self._serials[-1]))
-            return state if self._is_locked_by_another(names) else state.without_finished_intent()
+            return state if self._is_unfinished(state, names) else replace(state, intent=None)
         content = remote.read_file(f"{root}/{FIRST_FORMAT}") if FIRST_FORMAT in names else None
         if content is not None and content != MARKER:
             return self._parse(f"{root}/{FIRST_FORMAT}", content)
         return recovery.rebuild_state(self._target) if RELEASES in names else State(lineage="")
 
-    def _is_locked_by_another(self, names: Collection[str]) -> bool:
-        """Return whether another command has not released its lock. `names` are those of the files in the root."""
-        return self._lock.took_over if self._lock else LOCK_FILE in names
+    def _is_unfinished(self, state: State, names: Collection[str]) -> bool:
+        """Return whether the deployment of the state's intent has not ended.
+
+        A deployment that has its entry in the history has ended as soon as its command has released the lock. If the
+        command was killed before that, its repetition continues the deployment, and is not taken for a new one.
+        `names` are those of the files in the root.
+        """
+        intent = state.intent
+        if intent is None or not intent.entry:
+            return intent is not None
+        if self._lock is not None:
+            return intent.lock in self._lock.ids
+        content = self._target.remote.read_file(lock_path(self._target)) if LOCK_FILE in names else None
+        return content is not None and intent.lock in lock_ids(content)
+
+    @property
+    def lock_id(self) -> str:
+        """The id of the lock that this command holds; empty if it holds none."""
+        return self._lock.ids[0] if self._lock else ""
 
     def write(self, state: State) -> State:
         """Write the state with the next serial, and with a lineage if it has none; return the written state.
