@@ -14,7 +14,7 @@ from headrace.deploy import upload
 from headrace.deploy.apply import apply
 from headrace.deploy.deploy_state import HistoryEntry, Intent, State, pause_triggers
 from headrace.deploy.deployed_jobs import destroy, start_job, stop_job
-from headrace.deploy.deployment import ApplyOptions
+from headrace.deploy.deployment import ApplyOptions, Deployment
 from headrace.deploy.drain import Timeouts, drain
 from headrace.deploy.plan import Plan
 from headrace.deploy.plan_text import render_plan
@@ -122,6 +122,18 @@ def test_job_deleted_outside_headrace_is_created_again(tiny, client):
     new_state = tiny.deploy()
     assert new_state.jobs["nightly"].id != state.jobs["nightly"].id
     assert tiny.plan().is_empty
+
+
+def test_job_deleted_outside_headrace_is_not_created_twice_after_a_crash(tiny, client, monkeypatch):
+    state = tiny.deploy()
+    client.jobs.delete(state.jobs["nightly"].id)
+    with monkeypatch.context() as patched:
+        patched.setattr(Deployment, "record", lambda *arguments, **options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            tiny.deploy()
+    (created,) = client.jobs.list(name="nightly")
+    assert tiny.deploy().jobs["nightly"].id == created.job_id
+    assert [job.job_id for job in client.jobs.list(name="nightly")] == [created.job_id]
 
 
 def test_job_that_the_release_does_not_define_is_deleted(tiny, client):

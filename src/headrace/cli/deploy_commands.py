@@ -238,7 +238,7 @@ def destroy(environment: str, drain: float, break_lock: bool, yes: bool, bundle_
     click.echo(f"will delete from {target.remote.name}: {target.root}")
     # After an interrupted deployment, a job may be missing from the state. A job that was deleted outside Headrace is
     # only in the state.
-    existing_jobs = planner.find_jobs(target, state)
+    existing_jobs, _ = planner.find_jobs(target, state)
     for key in sorted(state.jobs.keys() | existing_jobs.keys()):
         click.echo(f"  - job {key}")
     confirmation.confirm_change(target, yes=yes, name_required=True)

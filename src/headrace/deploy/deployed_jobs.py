@@ -101,7 +101,7 @@ def destroy(target: DeployTarget, timeouts: Timeouts, *, break_lock: bool, repor
     store = StateStore(target)
     with store.locked("destroy", break_lock=break_lock, report=report):
         state = store.read()
-        existing_jobs = planner.find_jobs(target, state)
+        existing_jobs, _ = planner.find_jobs(target, state)
         # A job that is only in the state was deleted outside Headrace. An unfinished deployment created a job that is
         # only in `existing_jobs`.
         for key in sorted(state.jobs.keys() | existing_jobs.keys()):

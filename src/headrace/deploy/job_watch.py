@@ -29,8 +29,8 @@ class JobWatch:
     job_id: int
     release: str
     heartbeat_files: Collection[str]
-    earlier_runs: Collection[int]  # ids of runs that the deployment did not start
-    earlier_beats: Collection[str]  # the runs, as named in their heartbeats, that the deployment did not start
+    earlier_runs: Collection[int]  # the ids of the runs that the deployment did not start
+    earlier_beats: Collection[str]  # the names of these runs in heartbeats
     target: DeployTarget
     timeouts: Timeouts
     report: Report
@@ -87,10 +87,7 @@ class JobWatch:
 
 
 def watch_jobs(jobs: Sequence[JobWatch], timeouts: Timeouts, report: Report) -> dict[str, str]:
-    """Watch jobs that work for `timeouts.watch` seconds. Return the reasons of those that failed, by key.
-
-    A job that has failed is not watched any longer; return as soon as one has failed.
-    """
+    """Watch jobs that work for `timeouts.watch` seconds, or until one fails. Return why jobs have failed, by key."""
     if not jobs or not timeouts.watch:
         return {}
     names = ", ".join(job.key for job in jobs)

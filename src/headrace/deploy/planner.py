@@ -27,13 +27,9 @@ def plan(release: Release, target: DeployTarget, state: State, adopt: Collection
     desired = {
         key: _with_run_as(job, state.jobs.get(key), target) for key, job in desired_jobs(release, target).items()
     }
-    # Jobs that the state does not know are created, unless an unfinished deployment or another tool has created them.
-    listed = target.remote.list_jobs(with_tasks=True) if desired.keys() - state.jobs.keys() else []
-    existing = find_jobs(target, state, listed, desired.keys())
-    to_create = {key: job for key, job in desired.items() if key not in existing}
-    managed = {job.id for job in existing.values()}
-    foreign = find_foreign_jobs(to_create, target, [job for job in listed if job.id not in managed])
-    taken_over = {key: _job_to_adopt(key, foreign.get(key, ()), target) for key in adopt if key in to_create}
+    existing, others = find_jobs(target, state, desired.keys())
+    foreign = find_foreign_jobs({key: job for key, job in desired.items() if key not in existing}, target, others)
+    taken_over = {key: _job_to_adopt(key, foreign.get(key, ()), target) for key in adopt if key not in existing}
     deployed_manifest = upload.read_manifest(state.release, target) if state.release != release.id else None
     new_plan = plan_diff.compare(
         environment=target.name,
@@ -105,12 +101,12 @@ def _with_run_as(desired: DesiredJob, deployed: DeployedJob | None, target: Depl
 
 
 def find_jobs(
-    target: DeployTarget, state: State, listed: Sequence[RemoteJob] | None = None, keys: Collection[str] = ()
-) -> dict[str, RemoteJob]:
+    target: DeployTarget, state: State, keys: Collection[str] = ()
+) -> tuple[dict[str, RemoteJob], list[RemoteJob]]:
     """Return the environment's existing jobs by key: jobs in the state, and jobs that unfinished deployments created.
 
-    Jobs of unfinished deployments are found by their tag: those with one of the `keys`, and those in the state's
-    intent. `listed` are all jobs, if they have been listed already.
+    Jobs of unfinished deployments are found by their tag, if the state has no existing job with one of the `keys`, or
+    with a key in the state's intent. For this all jobs are listed, with their tasks; return the others too.
     """
     jobs = {}
     for key, deployed in state.jobs.items():
@@ -118,14 +114,14 @@ def find_jobs(
         if job is not None:
             _require_same_environment(job, target)
             jobs[key] = job
-    created = {*keys, *(state.intent.creates if state.intent else ())} - jobs.keys()
-    if created and listed is None:
-        listed = target.remote.list_jobs(with_tasks=True)
-    for key in sorted(created):
-        found = _find_by_tag(key, listed or (), target)
+    missing = {*keys, *(state.intent.creates if state.intent else ())} - jobs.keys()
+    listed = target.remote.list_jobs(with_tasks=True) if missing else []
+    for key in sorted(missing):
+        found = _find_by_tag(key, listed, target)
         if found is not None:
             jobs[key] = found
-    return jobs
+    managed = {job.id for job in jobs.values()}
+    return jobs, [job for job in listed if job.id not in managed]
 
 
 def _require_same_environment(job: RemoteJob, target: DeployTarget) -> None:
