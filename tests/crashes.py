@@ -262,7 +262,7 @@ def find_problems(
     active = [run for run in runs if run.is_active]
     if len(active) != 1 or not active[0].uses(release):
         problems.append(f"active runs: {active}")
-    root = workspace.directory / f"Workspace/Shared/tiny/{environment}"
+    root = workspace.directory / f"Workspace/Shared/tiny/{environment}.headrace"
     if (root / "lock.json").exists():
         problems.append("the lock was not released")
     manifest_file = root / "releases" / release / "manifest.json"
@@ -275,7 +275,7 @@ def find_problems(
 def find_remains(workspace: LocalWorkspace) -> list[str]:
     """Return what is left of an environment that was destroyed."""
     jobs = [job.job_id for job in workspace.client().jobs.list()]
-    root = workspace.directory / f"Workspace/Shared/tiny/{ENVIRONMENT}"
+    root = workspace.directory / f"Workspace/Shared/tiny/{ENVIRONMENT}.headrace"
     return [f"jobs: {jobs}"] * bool(jobs) + [f"files: {list(root.rglob('*'))}"] * root.exists()
 
 

@@ -57,7 +57,7 @@ def test_output_of_a_sequence_of_deployments(headrace, tiny, workspace, golden):
     outputs.append(headrace("destroy", "--env", "staging", "--yes", "--drain", "0.1").output)
     outputs.append(headrace("jobs", "--env", "staging").output)
     golden("cli/deploying", without_variable_parts("\n".join(outputs), tiny, workspace))
-    assert not (workspace.directory / "Workspace/Shared/tiny/staging").exists()
+    assert not (workspace.directory / "Workspace/Shared/tiny/staging.headrace").exists()
 
 
 def test_first_deployment_makes_few_calls(headrace, workspace):

@@ -41,7 +41,7 @@ def test_mistake_in_another_file_blocks_no_command_for_an_incident(damaged, work
         arguments = [name, *arguments, *options, *without_waiting(name), "--env", "staging", "-C", str(damaged.root)]
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 0, result.output
-    assert not (workspace.directory / "Workspace/Shared/tiny/staging").exists()
+    assert not (workspace.directory / "Workspace/Shared/tiny/staging.headrace").exists()
 
 
 def test_mistake_in_what_identifies_the_target_is_an_error(tiny):

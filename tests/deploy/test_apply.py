@@ -47,7 +47,7 @@ def releases_of(run):
 def test_first_deployment_uploads_the_release_and_creates_the_jobs(tiny, workspace, client):
     built = tiny.release()
     state = tiny.deploy()
-    uploaded = workspace.directory / "Workspace/Shared/tiny/staging/releases" / built.id
+    uploaded = workspace.directory / "Workspace/Shared/tiny/staging.headrace/releases" / built.id
     assert {path: (uploaded / path).read_bytes() for path in built.manifest.files} == {
         path: (built.directory / path).read_bytes() for path in built.manifest.files
     }
@@ -56,7 +56,7 @@ def test_first_deployment_uploads_the_release_and_creates_the_jobs(tiny, workspa
     assert live["max_concurrent_runs"] == 1
     assert live["tags"] == {"headrace": "tiny/staging/live"}
     (task,) = live["tasks"]
-    directory = f"/Workspace/Shared/tiny/staging/releases/{built.id}"
+    directory = f"/Workspace/Shared/tiny/staging.headrace/releases/{built.id}"
     assert task["libraries"] == [
         {"requirements": f"{directory}/requirements.txt"},
         {"whl": f"{directory}/{built.manifest.wheels[0]}"},
@@ -248,7 +248,7 @@ def test_production_jobs_run_as_the_service_principal_and_readers_may_view_them(
         ("readers", "CAN_VIEW"),
         (None, "IS_OWNER"),
     }
-    directory = client.workspace.get_status(f"/Workspace/Shared/tiny/prod/releases/{state.release}").object_id
+    directory = client.workspace.get_status(f"/Workspace/Shared/tiny/prod.headrace/releases/{state.release}").object_id
     grants = client.api_client.do("GET", f"/api/2.0/permissions/directories/{directory}")["access_control_list"]
     assert {**principal, "all_permissions": [{"permission_level": "CAN_READ", "inherited": False}]} in grants
 
@@ -258,7 +258,7 @@ def test_old_releases_are_deleted_and_used_ones_are_kept(tiny, workspace):
     ids = [first]
     for _ in range(3):
         ids.append(tiny.deploy(tiny.change(), keep=2).release)
-    kept = {path.name for path in (workspace.directory / "Workspace/Shared/tiny/staging/releases").iterdir()}
+    kept = {path.name for path in (workspace.directory / "Workspace/Shared/tiny/staging.headrace/releases").iterdir()}
     assert kept == set(ids[-2:])
     assert [entry.release for entry in tiny.state().history] == ids
 
@@ -268,7 +268,7 @@ def test_job_of_another_deployment_is_not_taken_over(tiny, client):
     other = tiny.change(
         **{"databricks.yml": (tiny.root / "databricks.yml").read_text().replace("tiny/staging", "other/staging")}
     )
-    message = "belongs to another deployment, whose state is /Workspace/Shared/tiny/staging"
+    message = "belongs to another deployment, whose state is /Workspace/Shared/tiny/staging.headrace"
     with pytest.raises(DeploymentError, match=message):
         tiny.plan(other)
 
@@ -276,7 +276,7 @@ def test_job_of_another_deployment_is_not_taken_over(tiny, client):
 def test_lock_of_another_user_is_respected_until_it_is_broken(tiny, workspace):
     tiny.deploy()
     changed = tiny.change()
-    lock = workspace.directory / "Workspace/Shared/tiny/staging/lock.json"
+    lock = workspace.directory / "Workspace/Shared/tiny/staging.headrace/lock.json"
     content = {
         "id": "1",
         "owner": "carol",
@@ -418,7 +418,7 @@ def test_destroy_deletes_a_job_that_an_unfinished_deployment_created(tiny, works
     destroy(target, SHORT_TIMEOUTS, break_lock=False, report=tiny.reported.append)
     assert list(client.jobs.list()) == []
     assert "job nightly: deleted" in tiny.reported
-    assert not (workspace.directory / "Workspace/Shared/tiny/staging").exists()
+    assert not (workspace.directory / "Workspace/Shared/tiny/staging.headrace").exists()
 
 
 def test_removed_run_as_does_not_stay_on_the_job(tiny, client):
@@ -443,7 +443,7 @@ def test_wheel_that_the_workspace_does_not_export_is_deployed_and_fetched(tiny, 
 def test_plan_shows_files_of_the_deployed_release_that_are_missing_or_cut(tiny, workspace):
     release = tiny.release()
     tiny.deploy(release)
-    directory = workspace.directory / "Workspace/Shared/tiny/staging/releases" / release.id
+    directory = workspace.directory / "Workspace/Shared/tiny/staging.headrace/releases" / release.id
     (directory / "conf" / "staging.yml").unlink()
     (directory / "databricks.yml").write_text("bundle:")
     plan = tiny.plan(release)

@@ -92,7 +92,7 @@ def test_destroy_does_not_delete_what_another_command_deploys(tiny, meanwhile, w
     meanwhile(deployed_jobs, "delete_job", lambda: tiny.deploy(changed, break_lock=True))
     with pytest.raises(DeploymentError, match=STOPPED):
         destroy(tiny.target(), SHORT_TIMEOUTS, break_lock=False, report=tiny.reported.append)
-    root = workspace.directory / "Workspace/Shared/tiny/staging"
+    root = workspace.directory / "Workspace/Shared/tiny/staging.headrace"
     assert (root / "releases" / changed.id / "manifest.json").exists()
     tiny.deploy(changed)
     check_deployed(tiny, changed)

@@ -20,7 +20,7 @@ def lost(tiny, workspace):
         tiny.deploy()
 
     def lose():
-        for file in (workspace.directory / "Workspace/Shared/tiny/staging").glob("state*.json"):
+        for file in (workspace.directory / "Workspace/Shared/tiny/staging.headrace").glob("state*.json"):
             file.unlink()
         return releases
 

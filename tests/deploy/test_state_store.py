@@ -66,6 +66,22 @@ def test_state_of_the_first_format_is_read_and_then_replaced_by_a_marker(tiny):
         State.from_json(target.remote.read_file(f"{target.root}/state.json").decode())
 
 
+def test_state_in_the_directory_of_earlier_versions_is_continued(tiny):
+    target = tiny.target()
+    assert (target.root, target.first_root) == (f"{target.first_root}.headrace", "/Workspace/Shared/tiny/staging")
+    state = tiny.deploy()
+    first_root = target.first_root
+    target.remote.make_directory(first_root)
+    target.remote.write_file(f"{first_root}/state.json", state.to_json().encode())
+    target.remote.delete(target.root)
+    assert tiny.state().jobs == state.jobs
+    changed = tiny.deploy(tiny.change())
+    assert {key: job.id for key, job in changed.jobs.items()} == {key: job.id for key, job in state.jobs.items()}
+    assert b'"version": 2' in target.remote.read_file(f"{first_root}/state.json")
+    target.remote.delete(first_root)  # as the official tool would do it
+    assert tiny.state() == changed
+
+
 @pytest.mark.parametrize("content", ["not JSON", '{"version": 2}', '{"version": 1}', "[]", ""])
 def test_unreadable_state_is_an_error(tiny, content):
     target = tiny.target()
@@ -74,7 +90,7 @@ def test_unreadable_state_is_an_error(tiny, content):
     with pytest.raises(DataError, match=r"(?s)state of environment 'staging' cannot be read.*state is rebuilt from"):
         tiny.plan()
     target.remote.write_file(f"{target.root}/state-1.json", STATE.to_json().encode())
-    with pytest.raises(DataError, match=r"delete it: /Workspace/Shared/tiny/staging/state-1\.json is used instead"):
+    with pytest.raises(DataError, match=r"delete it: .*/staging\.headrace/state-1\.json is used instead"):
         tiny.plan()
     target.remote.delete(f"{target.root}/state-2.json")
     assert tiny.state() == STATE

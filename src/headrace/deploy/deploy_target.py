@@ -15,6 +15,8 @@ from headrace.config.models import SparkEngine
 from headrace.deploy.remote import Remote
 from headrace.errors import ConfigurationError
 
+# Added to the `root_path` of a target. The official tool uses this path itself, and deletes everything in it.
+ROOT_SUFFIX = ".headrace"
 HOST_VARIABLE = "DATABRICKS_HOST"
 LOOPBACK = re.compile(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?/?\Z")
 
@@ -28,6 +30,7 @@ class DeployTarget:
     remote: Remote
     root: str  # the directory of the deployment: its state, its lock and its releases
     user: str
+    first_root: str = ""  # the directory that earlier versions used; empty if it is the same
 
     @property
     def name(self) -> str:
@@ -83,8 +86,9 @@ def open_target(root: Path, name: str, *, option: str = "--env", lenient: bool =
 
         workspace = Workspace(_host(definition), definition.profile)
         user = workspace.user()
-        root_path = _workspace_root(resources.name, definition, user)
-        return DeployTarget(resources.name, definition, workspace, root_path, user)
+        first_root = _workspace_path(definition.root_path, user)
+        root_path = f"{first_root}{ROOT_SUFFIX}" if first_root else _home_root(resources.name, name, user)
+        return DeployTarget(resources.name, definition, workspace, root_path, user, first_root)
     if kind == "spark" and releases:
         from headrace.deploy.spark_cluster import Cluster
 
@@ -132,10 +136,13 @@ def _host(definition: Target) -> str:
     return variable_host
 
 
-def _workspace_root(bundle: str, definition: Target, user: str) -> str:
-    """Return the directory of the deployment in a workspace: the target's `root_path`, or one in the user's home."""
-    home = f"/Workspace/Users/{user}"
-    path = definition.root_path or f"{home}/.headrace/{bundle}/{definition.name}"
+def _workspace_path(path: str, user: str) -> str:
+    """Return a path of databricks.yml with the user's name and home."""
     path = path.replace("${workspace.current_user.userName}", user)
     path = path.replace("${workspace.current_user.short_name}", short_user_name(user))
-    return re.sub(r"\A~", home, path).rstrip("/")
+    return re.sub(r"\A~", f"/Workspace/Users/{user}", path).rstrip("/")
+
+
+def _home_root(bundle: str, target: str, user: str) -> str:
+    """Return the directory of a deployment whose target has no `root_path`."""
+    return f"/Workspace/Users/{user}/.headrace/{bundle}/{target}"

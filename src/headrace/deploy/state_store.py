@@ -36,6 +36,7 @@ class StateStore:
         self._lock: HeldLock | None = None
         self._serials: list[int] = []  # of the files that `read` has found and `write` has written
         self._needs_marker = True
+        self._first_root = target.root  # where `read` has found a state of the first format
 
     def read(self) -> State:
         """Return the state, or an empty one if nothing was deployed yet.
@@ -49,10 +50,19 @@ class StateStore:
         if self._serials:
             state = self._parse(self._path(self._serials[-1]))
             return state if self._is_unfinished(state, names) else replace(state, intent=None)
-        content = remote.read_file(f"{root}/{FIRST_FORMAT}") if FIRST_FORMAT in names else None
-        if content is not None and content != MARKER:
-            return self._parse(f"{root}/{FIRST_FORMAT}", content)
+        for path in self._first_format_files(names):
+            content = remote.read_file(path)
+            if content is not None and content != MARKER:
+                self._first_root = path.removesuffix(f"/{FIRST_FORMAT}")
+                return self._parse(path, content)
         return recovery.rebuild_state(self._target) if RELEASES in names else State(lineage="")
+
+    def _first_format_files(self, names: Collection[str]) -> list[str]:
+        """Return the files in which earlier versions may have written the state."""
+        roots = [self._target.root] if FIRST_FORMAT in names else []
+        is_empty = not {*names} - {LOCK_FILE}
+        roots += [self._target.first_root] if self._target.first_root and is_empty else []
+        return [f"{root}/{FIRST_FORMAT}" for root in roots]
 
     def _is_unfinished(self, state: State, names: Collection[str]) -> bool:
         """Return whether the deployment of the state's intent has not ended.
@@ -87,7 +97,8 @@ class StateStore:
                 fix=f"see what it has done: headrace history --env {self._target.name}; then make a new plan",
             )
         if self._needs_marker:
-            self._target.remote.write_file(f"{self._target.root}/{FIRST_FORMAT}", MARKER)
+            for root in {self._target.root, self._first_root}:
+                self._target.remote.write_file(f"{root}/{FIRST_FORMAT}", MARKER)
             self._needs_marker = False
         self._serials.append(new.serial)
         return new
