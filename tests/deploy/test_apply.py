@@ -22,7 +22,7 @@ from headrace.deploy.policy import require_supported_compute
 from headrace.deploy.release_history import choose_rollback_release
 from headrace.deploy.remote import Run
 from headrace.deploy.state_store import StateStore
-from headrace.errors import DeploymentError
+from headrace.errors import DataError, DeploymentError
 from headrace.testing.workspace import files_api
 from workspaces import reset
 
@@ -346,6 +346,22 @@ def test_plan_shows_changed_keys_of_the_configuration_and_the_commits(tiny, gold
     golden("deploy/configuration", re.sub(r"g?\b[0-9a-f]{7,12}\b", "HASH", text))
     assert Plan.from_json(plan.to_json()) == plan
     assert Plan.from_json(plan.to_json()).commits == plan.commits
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"id": "x", "colour": 1}', b"\xff"])
+def test_manifest_that_cannot_be_read_is_named(tiny, content):
+    state = tiny.deploy()
+    target = tiny.target()
+    target.remote.write_file(f"{target.release_path(state.release)}/manifest.json", content)
+    with pytest.raises(DataError, match=rf"(?s)the manifest of release {state.release} cannot be read.*delete it"):
+        tiny.plan(tiny.change())
+
+
+def test_local_release_whose_manifest_cannot_be_read_is_built_again(tiny):
+    release = tiny.release()
+    (release.directory / "manifest.json").write_text("{")
+    assert tiny.release().id == release.id
+    assert upload.releases.verify(tiny.release()) == []
 
 
 def test_change_of_a_setting_has_its_path(tiny):

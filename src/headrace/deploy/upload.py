@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from headrace.deploy.deploy_lock import Report
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.remote import UNKNOWN_SIZE
-from headrace.errors import DataError, DeploymentError
+from headrace.errors import DataError, DeploymentError, one_line
 from headrace.release import releases
 from headrace.release.releases import MANIFEST, Manifest, Release
 
@@ -52,9 +52,21 @@ def upload_release(release: Release, target: DeployTarget, report: Report) -> No
 
 
 def read_manifest(release_id: str, target: DeployTarget) -> Manifest | None:
-    """Return the manifest of an uploaded release; None if the id is empty, or the release is missing or incomplete."""
-    content = target.remote.read_file(f"{target.release_path(release_id)}/{MANIFEST}") if release_id else None
-    return None if content is None else Manifest.from_json(content.decode())
+    """Return the manifest of an uploaded release; None if the id is empty, or the release is missing or incomplete.
+
+    Raise DataError if the manifest cannot be read.
+    """
+    path = f"{target.release_path(release_id)}/{MANIFEST}"
+    content = target.remote.read_file(path) if release_id else None
+    try:
+        return None if content is None else Manifest.from_json(content.decode())
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"the manifest of release {release_id} cannot be read: {one_line(error)}",
+            where=f"{target.remote.name}: {path}",
+            fix="use the version of Headrace that built the release, or a newer one; if the file is damaged, delete it "
+            "and deploy the release again",
+        ) from error
 
 
 def fetch_release(release_id: str, target: DeployTarget, root: Path, report: Report) -> Release:

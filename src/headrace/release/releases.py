@@ -214,9 +214,12 @@ def _hashed_paths(directory: Path) -> Iterator[str]:
 
 
 def list_releases(root: Path) -> list[Release]:
-    """Return all releases in the bundle's dist directory."""
-    manifests = sorted((root / "dist" / "releases").glob(f"[!.]*/{MANIFEST}"))
-    return [Release(file.parent, Manifest.from_json(file.read_text())) for file in manifests]
+    """Return all releases in the bundle's dist directory, except those whose manifest cannot be read."""
+    releases = []
+    for file in sorted((root / "dist" / "releases").glob(f"[!.]*/{MANIFEST}")):
+        with suppress(ValueError, TypeError):
+            releases.append(Release(file.parent, Manifest.from_json(file.read_text())))
+    return releases
 
 
 def _require_lock(root: Path) -> None:
