@@ -12,7 +12,7 @@ from databricks.sdk.service.jobs import Run
 from headrace.testing.workspace import LocalWorkspace
 from processes import wait_until
 
-CLUSTER = {"spark_version": "17.3.x-scala2.13", "node_type_id": "i3.xlarge", "num_workers": 1}
+CLUSTER = {"spark_version": "18.x-scala2.13", "node_type_id": "i3.xlarge", "num_workers": 1}
 WHEEL = "/Workspace/Shared/tiny-1.0-py3-none-any.whl"
 
 
