@@ -59,20 +59,21 @@ def status(pipeline: str, environment: str, values: dict[str, str], bundle_dir: 
 def _show_deployed(root: Path, pipeline: str, environment: str, *, as_json: bool) -> None:
     """Show the heartbeats of the pipeline's steps in the environment's deployed jobs."""
     from headrace.deploy.deploy_target import open_target
-    from headrace.deploy.deployed_jobs import job_statuses
+    from headrace.deploy.health import read_heartbeats
     from headrace.deploy.state_store import StateStore
 
     target = open_target(root, environment, lenient=True)
-    statuses = job_statuses(target, StateStore(target).read())
-    found = [(status, beat) for status in statuses for beat in status.heartbeats if beat.pipeline == pipeline]
+    jobs = sorted(StateStore(target).read().jobs.items())
+    beats = [(key, beat) for key, deployed in jobs for beat in read_heartbeats(deployed.heartbeat_files, target)]
+    found = [(key, beat) for key, beat in beats if beat.pipeline == pipeline]
     if as_json:
-        click.echo(json.dumps([{"job": status.key, **asdict(beat)} for status, beat in found]))
+        click.echo(json.dumps([{"job": key, **asdict(beat)} for key, beat in found]))
         return
     if not found:
         click.echo(f"pipeline {pipeline}, environment {environment}: no run of a deployed job has reported anything")
-    for key in dict.fromkeys(status.key for status, _ in found):
+    for key in dict.fromkeys(key for key, _ in found):
         click.echo(f"pipeline {pipeline}, environment {environment}: job {key}")
-        for beat in [beat for status, beat in found if status.key == key]:
+        for beat in [beat for job, beat in found if job == key]:
             click.echo(f"  {beat.step}: {', '.join(_describe_heartbeat(beat))}")
             if beat.failure:
                 click.echo(f"    failed: {beat.failure}")

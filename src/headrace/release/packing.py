@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from headrace.errors import ConfigurationError, Problem
+from headrace.release import working_tree
 
 CREDENTIAL_NAME = re.compile(r"\.env.*|.*\.(pem|key)|cred.*|.*secret.*", re.IGNORECASE | re.DOTALL)
 PYTHON_CACHE = "__pycache__"
@@ -40,6 +41,23 @@ def list_files(root: Path, names: Iterable[str]) -> list[str]:
     if problems:
         raise ConfigurationError.of(sorted(set(problems)))
     return sorted(files)
+
+
+def left_out(root: Path, names: Iterable[str]) -> list[str]:
+    """Return the files among these files and directories that are not packed because git ignores them."""
+    ignored = working_tree.ignored_files(root, names)
+    return sorted(path for path in ignored if not is_hidden(path) and PYTHON_CACHE not in path)
+
+
+def require_not_ignored(root: Path, paths: Collection[str]) -> None:
+    """Raise ConfigurationError with a problem for each of these files that git ignores."""
+    fix = "commit it, for example with `git add --force`, or delete it"
+    ignored = sorted(working_tree.ignored_files(root, paths) & set(paths)) if paths else []
+    if ignored:
+        raise ConfigurationError.of(
+            Problem(str(root / path), f"{path} is ignored by git, so other releases of this commit lack it", fix)
+            for path in ignored
+        )
 
 
 def find_credentials(root: Path, paths: Iterable[str]) -> list[str]:

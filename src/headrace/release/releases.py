@@ -89,7 +89,8 @@ def build(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rejec
     `allowed` contains them or `confirm` returns True for them.
     """
     _require_lock(root)
-    copied = [path for path in _copied_files(root) if path not in left_out(root)]
+    ignored = set(left_out(root))
+    copied = [path for path in _copied_files(root) if path not in ignored]
     releases = root / "dist" / "releases"
     releases.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=releases) as temporary:
@@ -148,8 +149,7 @@ def current(root: Path, *, allowed: Collection[str] = (), confirm: Confirm = rej
 
 def left_out(root: Path) -> list[str]:
     """Return the configuration files that a release does not pack because git ignores them."""
-    ignored = working_tree.ignored_files(root, COPIED)
-    return sorted(path for path in ignored if not packing.is_hidden(path) and packing.PYTHON_CACHE not in path)
+    return packing.left_out(root, COPIED)
 
 
 def find(root: Path, release_id: str) -> Release:
@@ -240,12 +240,7 @@ def _copied_files(root: Path) -> list[str]:
     """
     vendored = [wheel.relative_to(root).as_posix() for wheel in _vendored_wheels(root)]
     packing.list_files(root, vendored)
-    if ignored := sorted(working_tree.ignored_files(root, [VENDORED]) & set(vendored)):
-        fix = "commit it, for example with `git add --force`, or delete it"
-        raise ConfigurationError.of(
-            Problem(str(root / path), f"{path} is ignored by git, so other releases of this commit lack it", fix)
-            for path in ignored
-        )
+    packing.require_not_ignored(root, vendored)
     return packing.list_files(root, (*COPIED, LOCK, PROJECT))
 
 
