@@ -8,7 +8,8 @@ from pathlib import Path
 
 from headrace.config.load import read_bundle
 from headrace.deploy.deploy_state import State
-from headrace.release.releases import MANIFEST, Manifest, Release, require_intact
+from headrace.release.manifest import MANIFEST, Manifest
+from headrace.release.releases import Release, require_intact
 from headrace.runtime.events import events_file, read_events
 from headrace.runtime.run_status import status_of
 

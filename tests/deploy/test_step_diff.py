@@ -9,7 +9,7 @@ import pytest
 from headrace.deploy.plan import Plan
 from headrace.deploy.plan_text import render_plan
 from headrace.deploy.step_diff import compare_steps, why_not_comparable
-from headrace.release.releases import Manifest
+from headrace.release.manifest import Manifest
 from headrace.signatures.signature import Column, Input, Operator, Signature
 
 SINK = {"kind": "table", "name": "counted", "mode": "append"}

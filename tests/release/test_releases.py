@@ -11,6 +11,7 @@ import pytest
 from deployments import write_tiny
 from headrace.errors import ConfigurationError, DataError, SetupError
 from headrace.release import releases
+from headrace.release.manifest import MANIFEST
 from processes import copy_tree
 
 
@@ -209,7 +210,7 @@ def test_changed_missing_and_added_files_are_detected(tree):
     messages = [problem.message.removeprefix(f"release {built.id}: ") for problem in error.value.problems]
     assert messages == ["conf/local.yml was changed", "conf/prod.yml is missing", "conf/stray.yml was added"]
 
-    manifest = built.directory / releases.MANIFEST
+    manifest = built.directory / MANIFEST
     manifest.write_text(manifest.read_text().replace(built.id, "0" * releases.ID_LENGTH))
     (renamed,) = releases.list_releases(built.directory.parents[2])
     assert "the manifest does not match the id" in releases.verify(renamed)[-1].message

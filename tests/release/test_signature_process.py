@@ -9,6 +9,7 @@ import pytest
 
 from deployments import write_tiny
 from headrace.release import releases, signature_process
+from headrace.release.manifest import MANIFEST, Manifest
 from headrace.release.signature_process import add_signatures
 
 REPORT = {"environments": {"local": {"p": {"land": {"signature": {}}}}}}
@@ -34,7 +35,7 @@ def child(tmp_path, monkeypatch):
 
 def stored(release):
     """Return the signatures in the manifest on disk."""
-    return releases.Manifest.from_json((release.directory / releases.MANIFEST).read_text()).signatures
+    return Manifest.from_json((release.directory / MANIFEST).read_text()).signatures
 
 
 def test_report_is_stored_and_reused(root, child):

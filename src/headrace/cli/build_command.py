@@ -15,7 +15,8 @@ from headrace.cli.current_release import current_release
 from headrace.cli.help_examples import examples
 
 if TYPE_CHECKING:
-    from headrace.release.releases import Manifest, Release
+    from headrace.release.manifest import Manifest
+    from headrace.release.releases import Release
 
 
 @click.command(epilog=examples("headrace build", "headrace build --check 3f2a"))

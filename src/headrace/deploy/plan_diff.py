@@ -10,7 +10,7 @@ from headrace.deploy.deploy_state import DeployedJob, State, pause_triggers
 from headrace.deploy.desired_job import DesiredJob
 from headrace.deploy.plan import Change, JobPlan, Plan
 from headrace.deploy.remote import RemoteJob
-from headrace.release.releases import Manifest
+from headrace.release.manifest import Manifest
 
 # An item of a list is identified by the first of these keys that it has.
 ITEM_KEYS = ("task_key", "job_cluster_key", "environment_key", "name")

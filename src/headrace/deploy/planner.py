@@ -16,7 +16,8 @@ from headrace.deploy.plan_diff import CurrentJob
 from headrace.deploy.remote import RemoteJob
 from headrace.errors import DeploymentError
 from headrace.release import working_tree
-from headrace.release.releases import Manifest, Release
+from headrace.release.manifest import Manifest
+from headrace.release.releases import Release
 
 
 def plan(release: Release, target: DeployTarget, state: State, adopt: Collection[str] = ()) -> Plan:

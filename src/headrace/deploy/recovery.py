@@ -12,7 +12,8 @@ from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.desired_job import DesiredJob, desired_jobs
 from headrace.deploy.remote import RemoteJob, release_of
 from headrace.errors import HeadraceError
-from headrace.release.releases import Manifest, Release
+from headrace.release.manifest import Manifest
+from headrace.release.releases import Release
 
 RECOVERED = "recovered"  # the command of the history entries of releases that were found
 

@@ -10,7 +10,8 @@ import yaml
 from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.plan import Change
 from headrace.deploy.plan_diff import differences
-from headrace.release.releases import Manifest, Release
+from headrace.release.manifest import Manifest
+from headrace.release.releases import Release
 
 PIPELINES = "conf/pipelines/"
 

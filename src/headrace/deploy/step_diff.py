@@ -9,7 +9,7 @@ from headrace.config.databricks.job_definitions import Job
 from headrace.config.databricks.task_calls import find_task_calls
 from headrace.config.locations import KeyLocations
 from headrace.deploy.plan import StepChange, StepPlan
-from headrace.release.releases import Manifest
+from headrace.release.manifest import Manifest
 from headrace.signatures.changes import can_be_accepted, fix_of_refusal
 from headrace.signatures.compare import compare
 from headrace.signatures.signature import Signature

@@ -13,7 +13,8 @@ from headrace.deploy.deploy_target import DeployTarget
 from headrace.deploy.remote import UNKNOWN_SIZE
 from headrace.errors import DataError, DeploymentError, one_line
 from headrace.release import releases
-from headrace.release.releases import MANIFEST, Manifest, Release
+from headrace.release.manifest import MANIFEST, Manifest
+from headrace.release.releases import Release
 
 
 def damaged_files(release: Release, target: DeployTarget) -> list[str]:

@@ -18,50 +18,23 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from headrace import __version__
 from headrace.errors import ConfigurationError, DataError, Problem
 from headrace.graph.static_checks import check_files
 from headrace.release import packing, wheels, working_tree
+from headrace.release.manifest import MANIFEST, Manifest
 
 COPIED = ("conf", "resources", "databricks.yml")
 VENDORED = "vendor"
-LOCK, REQUIREMENTS, MANIFEST = "runtime.lock", "requirements.txt", "manifest.json"  # LOCK is copied as REQUIREMENTS
+LOCK, REQUIREMENTS = "runtime.lock", "requirements.txt"  # LOCK is copied as REQUIREMENTS
 PROJECT = "pyproject.toml"
 CURRENT = ".release.json"  # in dist: the id of the last release, and the hash of the tree that it was built from
 ID_LENGTH = 12  # characters
 BUILD_VERSION = 3  # increment it when a build of the same tree packs other files, so that `current` builds again
 Confirm = Callable[[Sequence[str]], bool]  # whether to pack these files, which look like credentials; asks the user
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """The files of a release, and what they were built from."""
-
-    id: str
-    files: dict[str, str]  # path -> sha256
-    headrace: str  # version
-    commit: str = ""
-    dirty: bool = False  # built from uncommitted changes, or outside of git
-    heartbeats: bool = False  # its runs write heartbeats
-    signatures: dict[str, Any] = field(default_factory=dict)  # of the steps, see `signature_process`; empty if unknown
-
-    @property
-    def wheels(self) -> tuple[str, ...]:
-        """The paths of the wheels."""
-        return tuple(path for path in self.files if path.startswith("wheels/"))
-
-    def to_json(self) -> str:
-        """Return the content of manifest.json."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> Manifest:
-        """Parse the content of manifest.json."""
-        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace import __version__
-from headrace.release.releases import MANIFEST, Release
+from headrace.release.manifest import MANIFEST
+from headrace.release.releases import Release
 
 CHILD = "headrace.runtime.release_signatures"
 TIMEOUT_S = 300.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from headrace.release.releases import MANIFEST
+from headrace.release.manifest import MANIFEST
 from headrace.testing.workspace.http_messages import Document
 from headrace.testing.workspace.workspace_paths import local_path
 
