@@ -17,6 +17,7 @@ from headrace.graph import order, static_checks
 
 if TYPE_CHECKING:
     from headrace.runtime.events import Event
+__all__ = ["bronze", "gold", "reset", "run", "silver"]
 
 
 def run() -> None:

@@ -20,6 +20,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
+__all__ = [
+    "ConfigurationError",
+    "DataError",
+    "DeploymentError",
+    "GuardError",
+    "HeadraceError",
+    "Problem",
+    "SetupError",
+    "StepError",
+    "UnfinishedBatchError",
+]
+
 # The text of a py4j error: a line with the failed call, then the Java exception's class and message (group 1). The
 # pattern includes the call, because the query plans in other Spark errors also have lines that begin with a colon.
 PY4J_ERROR = re.compile(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)")

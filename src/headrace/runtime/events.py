@@ -22,36 +22,66 @@ RUN_ENDED = ("run ended", "run stopped", "run failed")
 class Event:
     """One batch of one step, or the start, end, failure or warning of a run or a step."""
 
-    what: str  # "batch", or for example "run started", "step failed"
-    at: str  # time, in ISO format
+    what: str
+    """`batch`, or the start, end, failure or warning of a run or a step, such as `run started` or `step failed`."""
+    at: str
+    """The time, in ISO format."""
     pipeline: str
+    """The pipeline."""
     run: str
-    process: int  # the id of the run's process
-    step: str = ""  # empty for an event of the whole run
+    """The id of the run."""
+    process: int
+    """The process id of the run."""
+    step: str = ""
+    """The step; empty for an event of the whole run."""
     message: str = ""
+    """The error or warning; empty for a batch."""
     version: int = VERSION
-    release: str = ""  # empty for a run from the working tree
-    query: str = ""  # Spark's id of the query, which is the same in all runs with the same checkpoint
-    query_run: str = ""  # Spark's id of this run of the query
-    batch: int = -1  # -1: the event is not that of a batch
+    """The version of this format."""
+    release: str = ""
+    """The release; empty for a run from the working tree."""
+    query: str = ""
+    """Spark's id of the query, which is the same in all runs with the same checkpoint."""
+    query_run: str = ""
+    """Spark's id of this run of the query."""
+    batch: int = -1
+    """The number of the batch; -1 for other events."""
     milliseconds: int = 0
-    phases: dict[str, int] = field(default_factory=dict)  # milliseconds by Spark's name of the phase
-    rows: int = 0  # rows read
+    """The duration of the batch."""
+    phases: dict[str, int] = field(default_factory=dict)
+    """The duration of each of Spark's phases, in milliseconds."""
+    rows: int = 0
+    """How many rows the batch read."""
     rows_per_second: float = 0.0
-    sources: tuple[dict[str, Any], ...] = ()  # of each source: name, rows, start and end offset, lag and its unit
-    lag: dict[str, int] = field(default_factory=dict)  # by unit (files, records, commits), the sum of the known lags
+    """How many rows the batch read per second."""
+    sources: tuple[dict[str, Any], ...] = ()
+    """For each source: its name, rows, start and end offset, lag and the unit of its lag."""
+    lag: dict[str, int] = field(default_factory=dict)
+    """The sum of the known lags, by unit: files, records, commits."""
     watermark: str | None = None
-    event_time: dict[str, dict[str, str]] = field(default_factory=dict)  # by input: its oldest and newest event time
+    """The watermark."""
+    event_time: dict[str, dict[str, str]] = field(default_factory=dict)
+    """For each input with a watermark: the oldest and the newest event time of the batch."""
     late: int = 0
-    late_unit: str = ""  # "rows", or "groups" after an aggregation; empty if `late` is 0
+    """How many late rows, or groups of late rows, Spark dropped."""
+    late_unit: str = ""
+    """The unit of `late`: `rows`, or `groups` after an aggregation; empty if `late` is 0."""
     duplicates: int = 0
-    quarantined: dict[str, int] = field(default_factory=dict)  # number of rows by the rule that they failed
-    dropped: dict[str, int] = field(default_factory=dict)  # number of rows, likewise
-    warned: dict[str, int] = field(default_factory=dict)  # number of rows, likewise
+    """How many rows the built-in deduplication removed."""
+    quarantined: dict[str, int] = field(default_factory=dict)
+    """How many rows were written to the quarantine table, by the rule that they failed."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """How many rows were dropped, by the rule that they failed."""
+    warned: dict[str, int] = field(default_factory=dict)
+    """How many rows failed a rule and were written all the same, by the rule."""
     state_rows: int = 0
+    """The number of rows in the state after the batch."""
     state_rows_removed: int = 0
+    """How many rows the batch removed from the state."""
     state_bytes: int = 0
-    tables: dict[str, dict[str, int]] = field(default_factory=dict)  # by table written: version, rows, files, bytes
+    """The size of the state after the batch."""
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    """For each table on this machine's disk: the version, rows, files and bytes of the batch's commit."""
 
 
 FIELDS = {each.name for each in fields(Event)}  # other keys of a record are ignored: a later version wrote them

@@ -22,6 +22,8 @@ from headrace.spark import jars, java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+__all__ = ["KafkaBroker", "Record"]
+
 Value = str | bytes | None  # of the key or the value of a record; a str is sent as UTF-8
 
 _TIMEOUT_S = 60.0

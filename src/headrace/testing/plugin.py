@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # pytest always loads this plugin, even if pyspark is not ins
 
     from headrace.config.models import Setting
 
+__all__ = ["spark", "spark_settings", "stream"]
+
 
 @pytest.fixture(scope="session")
 def spark_settings() -> dict[str, Setting]:

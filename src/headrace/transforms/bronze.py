@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+__all__ = ["deduplicate"]
+
 
 def deduplicate(rows: DataFrame, /, *, keys: list[str], forever: bool = False) -> DataFrame:
     """Drop each row that has the same values in the columns `keys` as an earlier row.

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+__all__ = ["Duration", "aggregate_windows"]
+
 FUNCTIONS: dict[str, Callable[[Column], Column]] = {
     "count": F.count,
     "sum": F.sum,

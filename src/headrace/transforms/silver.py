@@ -8,6 +8,8 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+__all__ = ["join_static"]
+
 
 def join_static(
     rows: DataFrame,

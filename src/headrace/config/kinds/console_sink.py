@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from headrace.config.kinds.sink_model import SinkModel
 
 
@@ -15,4 +17,4 @@ class ConsoleSink(SinkModel):
     plural: ClassVar[str] = "the console"
     implementation: ClassVar[str] = "headrace.io.sinks.console_sink"
 
-    console: bool | None = None
+    console: bool | None = Field(default=None, description="`true`: print the rows of each batch.", examples=[True])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from headrace.config.kinds.source_model import SourceModel
 
 FIXED_SCHEMA_FORMATS = ("text", "binaryFile")  # Spark defines the columns of these formats
@@ -15,9 +17,14 @@ class FileSource(SourceModel):
     implementation: ClassVar[str] = "headrace.io.sources.file_source"
     infers_schema: ClassVar[bool] = True
 
-    kind: Literal["files"]
-    format: str
-    path: str
+    kind: Literal["files"] = Field(description="A directory of files.")
+    format: str = Field(
+        description="`json`, `csv`, `text`, `parquet`, `orc`, `avro`, `xml` or `binaryFile`.", examples=["json"]
+    )
+    path: str = Field(
+        description="The directory, a file or a pattern such as `data/2026-*`; a relative path starts at the bundle.",
+        examples=["data/orders"],
+    )
 
     @property
     def location(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from headrace.config.kinds.sink_model import SinkModel
 from headrace.config.value_types import Name, TupleOf
 
@@ -18,6 +20,14 @@ class FolderSink(SinkModel):
     native_outputs: ClassVar[tuple[str, ...]] = ("append",)
     is_located: ClassVar[bool] = True
 
-    folder: Name | None = None
-    format: str | None = None
-    partition_by: TupleOf[str] = ()
+    folder: Name | None = Field(
+        default=None, description="The folder, by its name under `folders` of the environment.", examples=["exports"]
+    )
+    format: str | None = Field(
+        default=None,
+        description="The format of the files: `parquet`, `orc`, `json`, `csv` or `text`.",
+        examples=["parquet"],
+    )
+    partition_by: TupleOf[str] = Field(
+        default=(), description="The columns by whose values rows are divided into partitions.", examples=[["country"]]
+    )

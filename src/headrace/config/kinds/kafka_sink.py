@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from headrace.config.kinds.sink_model import SinkModel
 from headrace.config.value_types import Name
 
@@ -17,4 +19,6 @@ class KafkaSink(SinkModel):
     implementation: ClassVar[str] = "headrace.io.sinks.kafka_sink"
     is_located: ClassVar[bool] = True
 
-    topic: Name | None = None
+    topic: Name | None = Field(
+        default=None, description="The topic, by its name under `topics` of the environment.", examples=["alerts"]
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from headrace.config.kinds.kafka_security import Security
 from headrace.config.kinds.source_model import SourceModel
 from headrace.config.value_types import TupleOf
@@ -14,13 +16,23 @@ class KafkaSource(SourceModel):
 
     implementation: ClassVar[str] = "headrace.io.sources.kafka_source"
 
-    kind: Literal["kafka"]
-    servers: str
-    topics: TupleOf[str] = ()
-    pattern: str | None = None  # a regular expression for the names of the topics, instead of `topics`
-    format: Literal["json", "text", "bytes"] = "json"
-    start: Literal["earliest", "latest"] = "earliest"  # where a new checkpoint starts to read
-    security: Security | None = None
+    kind: Literal["kafka"] = Field(description="Kafka topics.")
+    servers: str = Field(description="The bootstrap servers.", examples=["broker-1:9092,broker-2:9092"])
+    topics: TupleOf[str] = Field(default=(), description="The names of the topics.", examples=[["orders"]])
+    pattern: str | None = Field(
+        default=None,
+        description="A regular expression for the names of the topics, instead of `topics`.",
+        examples=["orders-.*"],
+    )
+    format: Literal["json", "text", "bytes"] = Field(
+        default="json", description="The format of the records' values.", examples=["text"]
+    )
+    start: Literal["earliest", "latest"] = Field(
+        default="earliest", description="Where a new checkpoint starts to read.", examples=["latest"]
+    )
+    security: Security | None = Field(
+        default=None, description="The authentication; without it, connections are plain text."
+    )
 
     @property
     def location(self) -> str:

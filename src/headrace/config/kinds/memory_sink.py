@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from headrace.config.kinds.sink_model import SinkModel
 from headrace.config.value_types import Name
 
@@ -17,4 +19,4 @@ class MemorySink(SinkModel):
     implementation: ClassVar[str] = "headrace.io.sinks.memory_sink"
     native_outputs: ClassVar[tuple[str, ...]] = ("append", "complete")
 
-    memory: Name | None = None
+    memory: Name | None = Field(default=None, description="The name of the temporary view.", examples=["latest"])

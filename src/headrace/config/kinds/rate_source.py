@@ -14,8 +14,8 @@ class RateSource(SourceModel):
 
     implementation: ClassVar[str] = "headrace.io.sources.rate_source"
 
-    kind: Literal["rate"]
-    rows_per_second: int = Field(default=1, ge=1)
+    kind: Literal["rate"] = Field(description="Numbered rows at a constant rate.")
+    rows_per_second: int = Field(default=1, ge=1, description="How many rows are generated per second.", examples=[100])
 
     @property
     def location(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from headrace.config.kinds.console_sink import ConsoleSink
 from headrace.config.kinds.folder_sink import FolderSink
 from headrace.config.kinds.kafka_sink import KafkaSink
@@ -17,7 +19,9 @@ class Sink(TableSink, KafkaSink, FolderSink, ConsoleSink, MemorySink):
     A valid entry sets only the keys of one kind.
     """
 
-    options: dict[str, Setting] = {}
+    options: dict[str, Setting] = Field(
+        default={}, description="Options of Spark's writer.", examples=[{"compression": "gzip"}]
+    )
 
     @property
     def kinds(self) -> list[str]:

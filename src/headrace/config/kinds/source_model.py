@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from headrace.config.value_types import Model, Setting
 
 
@@ -14,7 +16,9 @@ class SourceModel(Model):
     is_replayable: ClassVar[bool] = True  # Spark can read the rows of a batch again after a crash
     infers_schema: ClassVar[bool] = False  # whether an input may have `infer: true`
 
-    options: dict[str, Setting] = {}
+    options: dict[str, Setting] = Field(
+        default={}, description="Options of Spark's reader for this source.", examples=[{"maxFilesPerTrigger": 5}]
+    )
 
     @property
     def location(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from headrace.config.kinds.sink_model import SinkModel
 from headrace.config.value_types import Name, TupleOf
 
@@ -16,10 +18,29 @@ class TableSink(SinkModel):
     plural: ClassVar[str] = "tables"
     implementation: ClassVar[str] = "headrace.io.sinks.table_sink"
 
-    table: Name | None = None
-    mode: Literal["append", "replace", "upsert"] = "append"
-    keys: TupleOf[str] = ()  # for upserts: the columns that identify a row
-    sequence: str | None = None  # for upserts: the column whose greater value marks the newer row
-    partition_by: TupleOf[str] = ()
-    cluster_by: TupleOf[str] = ()
-    evolve: Literal["add"] | None = None  # "add": add columns that the rows have and the existing table lacks
+    table: Name | None = Field(default=None, description="The name of the table.", examples=["bronze_orders"])
+    mode: Literal["append", "replace", "upsert"] = Field(
+        default="append",
+        description="`append` adds the rows of each batch, `replace` replaces the table's rows with those of the "
+        "batch, `upsert` updates the rows with the same `keys` and adds the others.",
+        examples=["upsert"],
+    )
+    keys: TupleOf[str] = Field(
+        default=(), description="For an upsert: the columns that identify a row.", examples=[["customer_id"]]
+    )
+    sequence: str | None = Field(
+        default=None,
+        description="For an upsert: the column whose greater value marks the newer row.",
+        examples=["updated_at"],
+    )
+    partition_by: TupleOf[str] = Field(
+        default=(), description="The columns by whose values rows are divided into partitions.", examples=[["country"]]
+    )
+    cluster_by: TupleOf[str] = Field(
+        default=(), description="The columns of Delta's liquid clustering.", examples=[["country"]]
+    )
+    evolve: Literal["add"] | None = Field(
+        default=None,
+        description="`add`: add the columns that the rows have and the existing table lacks.",
+        examples=["add"],
+    )
