@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 from headrace.cli import COMMANDS
-from headrace.runtime.events import Event
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -29,13 +27,6 @@ def test_every_package_is_in_the_architecture() -> None:
         path.parent.name for path in package.glob("*/__init__.py")
     }
     assert listed == modules - {"__init__", "__main__"}
-
-
-def test_every_event_field_is_documented() -> None:
-    operations = (ROOT / "docs" / "operations.md").read_text()
-    (table,) = re.findall(r"\| field \| meaning \|\n(?:\|.*\n)+", operations)
-    listed = set(re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in table.splitlines()[2:])))
-    assert listed == {field.name for field in fields(Event)}
 
 
 def test_every_script_is_named() -> None:

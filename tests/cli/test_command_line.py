@@ -69,7 +69,7 @@ def test_interrupt_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_version() -> None:
-    assert _run("--version") == (0, f"headrace {__version__}\n", "")
+    assert _run("--version") == (0, f"headrace {__version__} (Spark 4.1 or 4.2, Delta 4.4.0)\n", "")
 
 
 def test_help_lists_every_command_with_the_first_line_of_its_help() -> None:

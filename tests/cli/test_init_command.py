@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,13 @@ def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty directory in which the commands run."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def _write(directory: Path, files: Mapping[str, str]) -> None:
+    """Write files in a directory."""
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
 
 
 def run(*arguments: str) -> Result:
@@ -63,19 +70,44 @@ def test_invalid_or_taken_name_is_an_error(working_directory, golden, case, name
     assert list(working_directory.iterdir()) == []
 
 
-def test_directory_that_is_not_empty_is_an_error(working_directory, golden):
-    (working_directory / "weather").mkdir()
-    (working_directory / "weather" / "notes.txt").write_text("mine")
+def test_repository_with_other_files_becomes_a_bundle(working_directory, golden):
+    existing = {"README.md": "mine", ".gitignore": "*.log", ".github/workflows/ci.yml": "on: push", "src/tool/a.py": ""}
+    existing |= {".vscode/settings.json": "{}", "tests/test_tool.py": ""}
+    _write(working_directory, existing)
+    created = run("init", "weather", "--into", ".")
+    assert created.exit_code == 0, created.stderr
+    golden("cli/init_existing", created.stdout)
+    assert {name: (working_directory / name).read_text() for name in existing} == existing
+    assert run("check").output == "ok: 1 pipeline, 4 steps, 4 environments\n"
+    assert not list(working_directory.glob(".creating-*"))
+
+
+@pytest.mark.parametrize(
+    ("case", "existing"),
+    [
+        ("occupied_directory", {"conf/app.yml": "port: 80", "tests/test_pipeline.py": ""}),
+        ("occupied_files", dict.fromkeys(("pyproject.toml", "databricks.yml", "vendor/a.whl", "data/a.csv"), "mine")),
+        (
+            "occupied_many",
+            dict.fromkeys((f"scripts/{name}" for name in ("env", "run", "test", "lock")), "")
+            | dict.fromkeys(("pyproject.toml", "databricks.yml", "requirements.lock"), ""),
+        ),
+    ],
+)
+def test_files_that_the_bundle_needs_are_not_replaced(working_directory, golden, case, existing):
+    _write(working_directory / "weather", existing)
     failed = run("init", "weather")
     assert (failed.exit_code, failed.stdout) == (1, "")
-    golden("cli/init_not_empty", failed.stderr)
-    assert [str(file.relative_to(working_directory)) for file in working_directory.rglob("*")] == [
-        "weather",
-        "weather/notes.txt",
-    ]
-    shutil.rmtree(working_directory / "weather")
+    golden(f"cli/init_{case}", failed.stderr)
+    files = [file for file in working_directory.rglob("*") if file.is_file()]
+    assert {str(file.relative_to(working_directory / "weather")): file.read_text() for file in files} == existing
+
+
+def test_file_in_place_of_the_directory_is_an_error(working_directory, golden):
     (working_directory / "weather").write_text("a file")
-    assert run("init", "weather").stderr == failed.stderr
+    failed = run("init", "weather")
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    golden("cli/init_file", failed.stderr)
 
 
 def test_missing_parent_directory_is_an_error(working_directory, golden):

@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 from bundle_files import LOCAL, problems_of
+from editor_schemas import schema_errors
 
 WriteBundle = Callable[[Mapping[str, str | bytes | None]], Path]
 Golden = Callable[[str, str], None]
@@ -88,11 +89,13 @@ triggers: {land: availble_now, lnd: once, silver: [once]}
 @pytest.mark.parametrize("case", PIPELINES)
 def test_bad_pipeline(case: str, write_bundle: WriteBundle, golden: Golden) -> None:
     golden(f"config/{case}", problems_of(write_bundle({"conf/pipelines/p.yml": PIPELINES[case]})))
+    assert schema_errors("pipeline", PIPELINES[case])
 
 
 @pytest.mark.parametrize("case", ENVIRONMENTS)
 def test_bad_environment(case: str, write_bundle: WriteBundle, golden: Golden) -> None:
     golden(f"config/{case}", problems_of(write_bundle({"conf/local.yml": ENVIRONMENTS[case]})))
+    assert schema_errors("environment", ENVIRONMENTS[case])
 
 
 def test_misspelled_keys_and_values_hide_no_other_problem(write_bundle: WriteBundle, golden: Golden) -> None:

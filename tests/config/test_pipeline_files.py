@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 from bundle_files import LOCAL, errors_of, problems_of
+from editor_schemas import schema_errors
 from headrace.config.load import load_all
 
 WriteBundle = Callable[[Mapping[str, str | bytes | None]], Path]
@@ -47,6 +48,8 @@ steps:
 @pytest.mark.parametrize("case", CASES)
 def test_bad_pipeline(case: str, write_bundle: WriteBundle, golden: Golden) -> None:
     golden(f"config/{case}", problems_of(write_bundle({"conf/pipelines/p.yml": CASES[case]})))
+    has_references = case == "references_in_pipelines"  # to a schema, `${directory}` is text like any other
+    assert bool(schema_errors("pipeline", CASES[case])) != has_references
 
 
 def test_files_that_are_not_read_are_errors(write_bundle: WriteBundle, golden: Golden) -> None:

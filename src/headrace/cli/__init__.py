@@ -21,6 +21,7 @@ TASKS = {
         "doctor": "Check that this machine has what a run needs.",
         "check": "Find every mistake in the bundle without running it.",
         "graph": "Show how the steps of a pipeline are connected.",
+        "schema": "Write the schemas for editors.",
     },
     "Run a pipeline": {
         "run": "Run a pipeline.",
@@ -53,6 +54,7 @@ MODULES = {
     **dict.fromkeys(("deploy", "destroy", "plan", "promote", "rollback"), "deploy_commands"),
     **dict.fromkeys(("history", "jobs", "logs", "start", "stop"), "job_commands"),
 }
+VERSION_HELP = "Show the version, and the versions of Spark and Delta that it works with, and exit."
 PATH_FIX = "check its owner, its permissions and the free disk space, or set another path in the environment's file"
 
 
@@ -112,11 +114,21 @@ class LazyCommands(click.Group):
             ctx.exit(130)
 
 
+def _print_version(context: click.Context, option: click.Parameter, is_given: bool) -> None:
+    """Print the versions of Headrace and of the Spark and Delta that it works with, and end the command."""
+    if is_given and not context.resilient_parsing:
+        from headrace.spark.jars import supported_versions
+
+        spark, delta = supported_versions()
+        click.echo(f"headrace {__version__} (Spark {' or '.join(spark)}, Delta {delta})")
+        context.exit()
+
+
 @click.group(
     cls=LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog=examples("headrace init weather", "headrace check --help", "headrace run orders --follow"),
 )
-@click.version_option(__version__, prog_name="headrace", message="%(prog)s %(version)s")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help=VERSION_HELP)
 def main() -> None:
     """Run Spark streaming jobs on a laptop, check them before they run, and deploy them to production."""

@@ -9,6 +9,14 @@ import click
 
 from headrace.cli.help_examples import examples
 
+# What a user should do for each file that `init` leaves alone.
+LEFT_ALONE = {
+    "README.md": "`headrace init --help` says what the bundle contains",
+    ".gitignore": "add .venv/, .headrace/ and /dist/",
+    ".github/workflows/ci.yml": "let it call scripts/test",
+    ".vscode/settings.json": "the first lines of the files in conf/ name their schemas",
+}
+
 
 @click.command(epilog=examples("headrace init weather", "headrace init weather --into ."))
 @click.argument("name")
@@ -17,19 +25,23 @@ from headrace.cli.help_examples import examples
     "directory",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The directory of the bundle, by default ./NAME. It must not exist yet, or contain nothing but .git.",
+    help="The directory of the bundle, by default ./NAME. It may be a repository with other files.",
 )
 def init(name: str, directory: Path | None) -> None:
     """Create a bundle.
 
     The bundle can be run and tested as it is. It contains a pipeline from bronze to gold with sample data
     and tests, the configuration of four environments, a job, locked dependencies, and Headrace's own wheel.
+    An existing README, .gitignore and editor settings are left alone.
     """
     from headrace.release import scaffold
 
     bundle_dir = directory or Path(name)
-    scaffold.create_bundle(name, bundle_dir)
-    click.echo(f"created bundle {name} in {bundle_dir}; next:")
+    left_alone = scaffold.create_bundle(name, bundle_dir)
+    click.echo(f"created bundle {name} in {bundle_dir}")
+    for file in left_alone:
+        click.echo(f"left alone {file}: {LEFT_ALONE[file]}")
+    click.echo("next:")
     if bundle_dir.resolve() != Path.cwd():
         click.echo(f"  cd {shlex.quote(str(bundle_dir))}")
     click.echo("  scripts/test    # the first time, this creates the virtual environment")

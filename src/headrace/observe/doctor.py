@@ -108,9 +108,7 @@ def _spark() -> str:
         spark, delta = version("pyspark"), version("delta-spark")
     except PackageNotFoundError as error:
         raise SetupError(f"{error.name} is not installed", fix="pip install 'headrace[local]'") from error
-    locked_jars = jars.locked(jars.spark_lock(spark))
-    delta_jar = next(jar for jar in locked_jars if ":delta-spark_" in jar.coordinates)
-    _, _, needed_delta = delta_jar.coordinates.split(":")  # group, artifact, version
+    needed_delta = jars.delta_version(jars.spark_lock(spark))
     if delta != needed_delta:
         raise SetupError(
             f"delta-spark is {delta}, but the Delta jars for Spark {spark} are {needed_delta}",

@@ -1,5 +1,7 @@
 """Create a bundle from templates, with Headrace's own wheel in vendor/ and the hash of the wheel in the lock file.
 
+The directory may hold other files, such as a README, which are left alone.
+
 templates/ contains the files of a bundle, with `.template` added to their names. Placeholders in names and contents:
     @NAME@       the name of the bundle, of its package, of its pipeline and of its job
     @VERSION@    the version of Headrace's wheel
@@ -20,24 +22,29 @@ from pathlib import Path
 
 import yaml
 
+from headrace.config.schema_files import write_schemas
 from headrace.errors import ConfigurationError, SetupError
 from headrace.release import wheels
 
 TEMPLATES = Path(__file__).with_name("templates")
 SUFFIX = ".template"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+# Files that a bundle does not need: if the directory has such a file, it is left alone.
+OPTIONAL_FILES = ("README.md", ".gitignore", ".github/workflows/ci.yml", ".vscode/settings.json")
+# Directories whose YAML files all belong to the bundle.
+OWN_DIRECTORIES = ("conf", "resources")
 
 
-def create_bundle(name: str, directory: Path) -> None:
-    """Create a bundle in a directory that does not exist or contains at most .git.
+def create_bundle(name: str, directory: Path) -> list[str]:
+    """Create a bundle in a directory. Return the optional files that existed and were left alone.
 
-    Raise ConfigurationError for an invalid name or a directory with other files, SetupError if the bundle cannot be
-    written. Errors leave no incomplete bundle behind.
+    Raise ConfigurationError for an invalid name, or if the directory has other files that the bundle needs. Raise
+    SetupError if the bundle cannot be written. Errors leave no incomplete bundle behind.
     """
     require_valid_name(name)
     try:
-        _require_empty(directory)
-        _create(name, directory)
+        _require_directory(directory)
+        return _create(name, directory)
     except OSError as error:
         raise SetupError(
             f"the bundle cannot be written: {error.strerror or error}",
@@ -88,29 +95,38 @@ def _owner(name: str) -> str:
     return next((f"{owner}, which the bundle needs" for owner in normalized if owner in required), "")
 
 
-def _require_empty(directory: Path) -> None:
-    """Accept an empty directory, one that contains only .git, or a missing one whose parent exists.
-
-    Raise ConfigurationError for any other path.
-    """
+def _require_directory(directory: Path) -> None:
+    """Raise ConfigurationError if the path is a file, or if neither it nor its parent exists."""
     if not directory.parent.is_dir():
         raise ConfigurationError(
             "the parent directory does not exist",
             where=str(directory),
             fix=f"mkdir -p {shlex.quote(str(directory.parent))}",
         )
-    is_file = directory.exists() and not directory.is_dir()
-    names = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
-    if is_file or names - {".git"}:
+    if directory.exists() and not directory.is_dir():
+        fix = "choose another directory: --into DIR"
+        raise ConfigurationError("the path of the new bundle is a file", where=str(directory), fix=fix)
+
+
+def _require_no_conflicts(files: list[str], directory: Path) -> None:
+    """Raise ConfigurationError if files of the directory would be mixed with those of the bundle or replaced."""
+    occupied = [f"{name}/" for name in OWN_DIRECTORIES if any((directory / name).glob("**/*"))]
+    needed = [file for file in files if file not in OPTIONAL_FILES and not file.startswith(tuple(occupied))]
+    occupied += [file for file in needed if (directory / file).exists()]
+    if occupied:
+        more = f" and {len(occupied) - 5} more" if len(occupied) > 5 else ""
         raise ConfigurationError(
-            "the directory is not empty, or is a file",
+            f"the directory already has files that the bundle needs: {', '.join(occupied[:5])}{more}",
             where=str(directory),
-            fix="choose another directory: --into DIR",
+            fix="move them, or create the bundle in another directory: --into DIR",
         )
 
 
-def _create(name: str, directory: Path) -> None:
-    """Create the bundle in a temporary directory on the same file system, then move it."""
+def _create(name: str, directory: Path) -> list[str]:
+    """Create the bundle in a temporary directory on the same file system, then move its files.
+
+    Return the optional files that existed.
+    """
     exists = directory.exists()
     with tempfile.TemporaryDirectory(prefix=".creating-", dir=directory if exists else directory.parent) as temporary:
         bundle = Path(temporary) / name
@@ -119,10 +135,16 @@ def _create(name: str, directory: Path) -> None:
         _write(bundle, name, wheel)
         if not exists:
             bundle.rename(directory)
-            return
+            return []
         # The files are moved one by one. Replacing the directory would break a shell whose working directory it is.
-        for path in sorted(bundle.iterdir()):
-            path.rename(directory / path.name)
+        files = sorted(str(path.relative_to(bundle)) for path in bundle.rglob("*") if path.is_file())
+        _require_no_conflicts(files, directory)
+        existing = [file for file in files if (directory / file).exists()]
+        for file in files:
+            if file not in existing:
+                (directory / file).parent.mkdir(parents=True, exist_ok=True)
+                (bundle / file).rename(directory / file)
+        return existing
 
 
 def _own_wheel(into: Path) -> Path:
@@ -146,6 +168,7 @@ def _write(bundle: Path, name: str, wheel: Path) -> None:
         """Replace the placeholders."""
         return re.sub("|".join(values), lambda match: values[match[0]], text)
 
+    write_schemas(bundle)
     for template in sorted(TEMPLATES.rglob(f"*{SUFFIX}")):
         file = bundle / fill_in(str(template.relative_to(TEMPLATES)).removesuffix(SUFFIX))
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -49,11 +49,26 @@ def spark_lock(spark_version: str) -> str:
     name = "spark-" + ".".join(spark_version.split(".")[:2])
     if (LOCKS / f"{name}.lock").is_file():
         return name
-    known = sorted(path.stem.removeprefix("spark-") for path in LOCKS.glob("spark-*.lock"))
     raise SetupError(
-        f"Spark {spark_version} is not supported: Headrace has jars for Spark {', '.join(known)}",
+        f"Spark {spark_version} is not supported: Headrace has jars for Spark {', '.join(_spark_versions())}",
         fix="pip install 'headrace[local]', which installs a supported Spark",
     )
+
+
+def supported_versions() -> tuple[list[str], str]:
+    """Return the versions of Spark and the version of Delta for which there are jars."""
+    (delta,) = {delta_version(f"spark-{spark}") for spark in _spark_versions()}
+    return _spark_versions(), delta
+
+
+def delta_version(name: str) -> str:
+    """Return the version of the Delta jars in a lock of Spark."""
+    delta_jar = next(jar for jar in locked(name) if ":delta-spark_" in jar.coordinates)
+    return delta_jar.coordinates.split(":")[2]  # group, artifact, version
+
+
+def _spark_versions() -> list[str]:
+    return sorted(path.stem.removeprefix("spark-") for path in LOCKS.glob("spark-*.lock"))
 
 
 def locked(name: str) -> tuple[Jar, ...]:
