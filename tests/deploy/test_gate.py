@@ -52,6 +52,16 @@ def test_completed_run_proves_a_release(judge):
     assert judge(SUCCEEDED, FAILED) == ["job live of staging: run 6 has succeeded"]
 
 
+def test_run_that_has_just_started_does_not_hide_a_completed_one(judge):
+    """A continuous job whose runs end always has a run that has just started."""
+    just_started = replace(BEAT, first_batch_at="2026-01-01T12:10:00+00:00")
+    assert judge(RUNNING, SUCCEEDED, beat=just_started) == ["job live of staging: run 6 has succeeded"]
+    with pytest.raises(DeploymentError, match="run 7 has worked for 5 seconds, not yet 10 minutes"):
+        judge(RUNNING, FAILED, SUCCEEDED, beat=just_started)
+    with pytest.raises(DeploymentError, match="step 'land' failed: no space"):
+        judge(RUNNING, SUCCEEDED, beat=replace(just_started, failure="step 'land' failed: no space"))
+
+
 def test_batches_over_the_stated_time_prove_a_release(judge):
     assert judge(RUNNING) == ["job live of staging: run 7 has worked for 10 minutes (land: batch 40, 1,200 rows)"]
     with pytest.raises(DeploymentError, match="run 7 has worked for 10 minutes, not yet 11 minutes"):

@@ -71,21 +71,24 @@ def _assess(
     """
     if not runs:
         return "", "it has no run with this release"
+    failed_step = next((beat.failure for beat in beats if beat.failure), "")
+    doubt = ""
     for run in runs:
         if run.result == "SUCCESS":
             return f"run {run.id} has succeeded", ""
         if run.has_failed:
-            return "", f"run {run.id} has failed: {run.message or run.result or run.phase}"
+            return "", doubt or f"run {run.id} has failed: {run.message or run.result or run.phase}"
         if run.phase == "RUNNING":
-            return _assess_active(run, beats, steps, 0.0 if gate == "started" else stable_for)
-    return "", f"run {runs[0].id} is {(runs[0].result or runs[0].phase).lower()}"
+            if failed_step:
+                return "", failed_step
+            proof, doubt = _assess_active(run, beats, steps, 0.0 if gate == "started" else stable_for)
+            if proof:
+                return proof, ""
+    return "", doubt or f"run {runs[0].id} is {(runs[0].result or runs[0].phase).lower()}"
 
 
 def _assess_active(run: Run, beats: Sequence[Heartbeat], steps: int, stable_for: float) -> tuple[str, str]:
-    """Do the same as `_assess` for a job with an active run."""
-    failed = next((beat for beat in beats if beat.failure), None)
-    if failed is not None:
-        return "", failed.failure
+    """Do the same as `_assess` for an active run alone."""
     running = time.time() - run.began / 1000
     worked = min((_worked_for(beat) for beat in beats), default=0.0) if steps else running
     if len(beats) < steps:
