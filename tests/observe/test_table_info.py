@@ -64,6 +64,16 @@ def test_quarantine_without_rows_is_empty(ran):
     assert (info.count, info.rows, info.as_dict()["rows"]) == (0, (), [])
 
 
+def test_rows_of_the_same_time_are_in_the_order_of_their_text(flow):
+    flow.source("rows")
+    flow.steps("land: {layer: bronze, reads: {r: {source: rows, schema: n INT}}, writes: {table: landed}}")
+    for bad in ("b", "d", "a", "e", "c"):
+        flow.feed("rows", f"not json {bad}")
+    run = flow.run()
+    rows = table_info.read_table_info(flow.spark, run.bundle, "landed_quarantine", limit=4).as_dict()["rows"]
+    assert [row["raw"] for row in rows] == [f"not json {bad}" for bad in "abcd"]
+
+
 def test_step_with_several_tables_has_one_quarantine(flow):
     flow.source("rows")
     flow.steps("two: {layer: bronze, reads: {r: {source: rows, schema: n INT}}, writes: [{table: a}, {table: b}]}")

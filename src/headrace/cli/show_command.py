@@ -52,11 +52,29 @@ def show(
     name = table_info.resolve_table_name(bundle, table, quarantine=quarantine)
     with session.bundle_session(bundle, name=f"show {name}") as spark:
         info = table_info.read_table_info(spark, bundle, name, limit=limit)
-    click.echo(json.dumps(info.as_dict(), default=str) if as_json else format_table_info(info))
+    if as_json:
+        click.echo(json.dumps(info.as_dict(), default=str))
+    else:
+        click.echo(format_table_info(info, as_records=quarantine))
 
 
-def format_table_info(info: TableInfo) -> str:
-    """Return the rows as a table with borders, followed by a line with the size of the Delta table."""
+def format_table_info(info: TableInfo, *, as_records: bool = False) -> str:
+    """Return the rows, as a grid or as one block of lines for each row, and a line with the size of the table."""
+    return (_format_records(info) if as_records else _format_grid(info)) + _format_size(info)
+
+
+def _format_records(info: TableInfo) -> str:
+    """Return each row as a block of lines, one for each column: a raw record is too wide for a table."""
+    width = max(map(len, info.columns), default=0)
+    blocks = (
+        "".join(f"{column:<{width}}  {_text(value)}\n" for column, value in zip(info.columns, row, strict=True))
+        for row in info.rows
+    )
+    return "".join(f"{block}\n" for block in blocks)
+
+
+def _format_grid(info: TableInfo) -> str:
+    """Return the rows as a table with borders."""
     from rich.console import Console
     from rich.table import Table
 
@@ -64,15 +82,27 @@ def format_table_info(info: TableInfo) -> str:
     for column in info.columns:
         table.add_column(column, overflow="fold")
     for row in info.rows:
-        table.add_row(*("" if value is None else str(value) for value in row))
+        table.add_row(*map(_text, row))
     width = None if sys.stdout.isatty() else 200  # None: as wide as the terminal
     console = Console(width=width, markup=False, emoji=False)  # rich must not interpret values like [/b] or :cat:
     with console.capture() as captured:
         console.print(table)
+    return captured.get()
+
+
+def _format_size(info: TableInfo) -> str:
+    """Return the size of the Delta table, and how many rows are shown."""
     size = f"{info.count} rows, {info.files} files, {info.size / 1e6:.1f} MB, version {info.version}"
     open_windows = (
         f"\n{info.open_windows} open windows, counted separately for each combination of the grouping columns"
         if info.open_windows
         else ""
     )
-    return f"{captured.get()}{info.name}: {size}; {len(info.rows)} shown{open_windows}"
+    return f"{info.name}: {size}; {len(info.rows)} shown{open_windows}"
+
+
+def _text(value: object) -> str:
+    """Return a value as text; an empty text for null. The elements of a list are separated by semicolons."""
+    if isinstance(value, list):
+        return "; ".join(map(_text, value))
+    return "" if value is None else str(value)

@@ -78,7 +78,10 @@ def read_table_info(spark: SparkSession, bundle: Bundle, name: str, *, limit: in
     frame = table.read(spark)
     sort_columns = [column for column in ("window_start", "quarantined_at") if column in frame.columns]
     if sort_columns:
-        shown = frame.orderBy(*(frame[column].desc() for column in sort_columns)).limit(limit)
+        # Rows with equal times are in the order of their text columns, so that the output is always the same.
+        texts = [field.name for field in frame.schema.fields if field.dataType.typeName() == "string"]
+        newest_first = (frame[column].desc() for column in sort_columns)
+        shown = frame.orderBy(*newest_first, *(frame[f"`{column}`"] for column in texts)).limit(limit)
     else:
         shown = frame.limit(limit)
     detail = table.delta(spark).detail().select("numFiles", "sizeInBytes").collect()[0]
