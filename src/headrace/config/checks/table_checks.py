@@ -75,7 +75,8 @@ def _check_folders_and_memory(drafts: list[PipelineDraft], environment_draft: En
     for draft in drafts:
         for step in draft.steps.values():
             for sink_index, sink in enumerate(step.writes):
-                for kind, name in (("folder", sink.folder), ("memory", sink.memory)):
+                names: dict[str, str | None] = {"folder": sink.folder, "memory": sink.memory}
+                for kind, name in names.items():
                     if name is None:
                         continue
                     location = folders.get(name, name).rstrip("/") if kind == "folder" else name

@@ -1,19 +1,18 @@
-"""The registry of sink kinds, and the model of an entry of `writes`."""
+"""The registry of sink kinds, the models in the modules `*_sink`, and the model of an entry of `writes`."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from headrace.config.kinds.console_sink import ConsoleSink
-from headrace.config.kinds.folder_sink import FolderSink
-from headrace.config.kinds.kafka_sink import KafkaSink
-from headrace.config.kinds.memory_sink import MemorySink
+from headrace.config.kinds.discovery import find_kinds
 from headrace.config.kinds.sink_model import SinkModel
 from headrace.config.kinds.table_sink import TableSink
 from headrace.config.value_types import Setting
 
+_OTHERS = [kind for kind in find_kinds(SinkModel, "_sink") if kind is not TableSink]
 
-class Sink(TableSink, KafkaSink, FolderSink, ConsoleSink, MemorySink):
+
+class Sink(TableSink, *_OTHERS):  # type: ignore[misc]  # mypy cannot know these base classes
     """An entry of `writes`: the keys of all kinds of sinks, and options of Spark's writer.
 
     A valid entry sets only the keys of one kind.
@@ -34,4 +33,5 @@ class Sink(TableSink, KafkaSink, FolderSink, ConsoleSink, MemorySink):
         return self.kinds[0]
 
 
-SINKS: dict[str, type[SinkModel]] = {base.kind_name: base for base in Sink.__bases__ if issubclass(base, SinkModel)}
+_KINDS: tuple[type[SinkModel], ...] = (TableSink, *_OTHERS)
+SINKS = {kind.kind_name: kind for kind in _KINDS}

@@ -16,6 +16,7 @@ class SourceModel(Model):
     is_replayable: ClassVar[bool] = True  # Spark can read the rows of a batch again after a crash
     infers_schema: ClassVar[bool] = False  # whether an input may have `infer: true`
 
+    kind: str = Field(description="The kind of the source.")
     options: dict[str, Setting] = Field(
         default={}, description="Options of Spark's reader for this source.", examples=[{"maxFilesPerTrigger": 5}]
     )

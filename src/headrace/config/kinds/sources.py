@@ -1,15 +1,17 @@
-"""The registry of source kinds."""
+"""The registry of source kinds: the models in the modules `*_source`."""
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Field
 
-from headrace.config.kinds.file_source import FileSource
-from headrace.config.kinds.kafka_source import KafkaSource
-from headrace.config.kinds.rate_source import RateSource
+from headrace.config.kinds.discovery import find_kinds
 from headrace.config.kinds.source_model import SourceModel
 
-Source = Annotated[FileSource | KafkaSource | RateSource, Field(discriminator="kind")]
-SOURCES: tuple[type[SourceModel], ...] = get_args(get_args(Source)[0])  # the members of the union
+SOURCES = find_kinds(SourceModel, "_source")
+if TYPE_CHECKING:
+    Source = SourceModel
+else:
+    # `kind` selects the model.
+    Source = Annotated[Union[SOURCES], Field(discriminator="kind")]  # noqa: UP007
