@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PATHS = ("src", "README.md", "docs")
+PATHS = ("src", "README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", ".github")
 SUFFIXES = {".py", ".md", ".yml", ".template", ".java", ".json", ".toml"}
 RETIRED = re.compile(
     r"(?<![a-z])(?:told|tell(?:s|ing)?|anew|mend(?:s|ed|ing)?|crews?|left-?overs?|who(?:so)?ever|nobody|"
