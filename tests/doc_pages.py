@@ -5,6 +5,7 @@ The blocks of a page, in their order:
 - ```console: each line after `$ ` is a command, which runs in a shell; the lines below it are its output. Without
   output lines, the output is not compared. A command must fail if a line of its output begins with "Error:", and must
   succeed otherwise.
+- ```console title="after a while": the commands are repeated until they print what the page shows.
 - ```console title="second terminal": one command, which runs until the page ends.
 - ```yaml title="FILE", likewise for python and other languages: new content for parts of a file, or a new file. A part
   replaces the lines that begin in the same way, such as a step, a key or a function, with everything indented below.
@@ -30,12 +31,13 @@ from pathlib import Path
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 BEFORE = re.compile(r"<!-- before: (.*?) -->", re.DOTALL)
 SECOND_TERMINAL = "second terminal"
+AFTER_A_WHILE = "after a while"
 HOME = "/home/me"  # stands for the directory in which a page is carried out
 TIMEOUT_S = 300
 # What differs from run to run, and what replaces it before outputs are compared.
 VARIABLE = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+(?:Z|\+00:00)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"), "TIME"),
-    (re.compile(r"\b\d[\d,.]* m?s\b"), "DURATION"),
+    (re.compile(r"\b\d[\d,.]* ?m?s\b"), "DURATION"),
     (re.compile(r"\b[\d.]+ rows/s"), "RATE"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b|g[0-9a-f]{8}\b"), "ID"),
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
@@ -142,6 +144,8 @@ class Reader:
             "NO_COLOR": "1",
             "PYTHONPATH": "src",
         }
+        for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"):
+            self.environment.setdefault(name, "me")
         for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN"):
             self.environment.pop(name, None)
 
@@ -166,6 +170,10 @@ class Reader:
             for command, expected in block.commands():
                 fails = None if expected == ["?"] else any(line.startswith("Error:") for line in expected)
                 output = self._run(command, fails=fails)
+                deadline = time.monotonic() + TIMEOUT_S
+                while block.title == AFTER_A_WHILE and not matches(expected, output) and time.monotonic() < deadline:
+                    time.sleep(0.5)
+                    output = self._run(command, fails=fails)
                 if expected and not matches(expected, output):
                     self.differences.append(_difference(block.line, command, expected, output))
                     expected = output
