@@ -45,7 +45,7 @@ def make_error_page() -> str:
     classes = [getattr(errors, name) for name in errors.__all__]
     rows = [[f"`{each.__name__}`", docstring(each).partition("\n")[0]] for each in classes if each is not errors.Problem]
     sections = ["## Classes", table(["class", "meaning"], rows), "## Examples", "The errors of the tests, by their subject."]
-    known = {path.name for path in GOLDEN.iterdir()}
+    known = {path.name for path in GOLDEN.iterdir() if path.is_dir()}
     assert known == TITLES.keys(), f"add titles for {known ^ TITLES.keys()}"
     for directory, title in TITLES.items():
         if examples := _errors(GOLDEN / directory):

@@ -92,7 +92,8 @@ class Grammar:
             return f"Headrace does not support '{key}'", "remove it, or deploy the bundle with the Databricks CLI"
         if key == "<<":
             return "the merge key '<<' is not supported", "write the keys out"
-        fix = fix_for_unknown_name(key, known, "remove it" if len(known) > MAX_LISTED_KEYS else "")
+        otherwise = "remove it, or upgrade Headrace if it is a new field of Databricks"
+        fix = fix_for_unknown_name(key, known, otherwise if len(known) > MAX_LISTED_KEYS else "")
         return f"unknown key '{key}'", fix
 
 
