@@ -11,4 +11,11 @@ def test_rate_source_generates_numbered_rows(spark):
     rows = open_input.open_input(spark, Read(source="it"), environment(it=RateSource(kind="rate", rows_per_second=5)))
     assert rows.isStreaming
     assert rows.columns == ["timestamp", "value"]
-    assert rows._jdf.queryExecution().analyzed().collectLeaves().head().extraOptions().get("rowsPerSecond") == "5"
+    assert _rows_per_second(rows) == "5"
+    options = {"rowsPerSecond": 7}
+    source = RateSource(kind="rate", rows_per_second=5, options=options)
+    assert _rows_per_second(open_input.open_input(spark, Read(source="it"), environment(it=source))) == "7"
+
+
+def _rows_per_second(rows):
+    return rows._jdf.queryExecution().analyzed().collectLeaves().head().extraOptions().get("rowsPerSecond")

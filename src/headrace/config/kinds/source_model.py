@@ -18,7 +18,8 @@ class SourceModel(Model):
 
     kind: str = Field(description="The kind of the source.")
     options: dict[str, Setting] = Field(
-        default={}, description="Options of Spark's reader for this source.", examples=[{"maxFilesPerTrigger": 5}]
+        default={},
+        description="Options of Spark's reader, such as `maxFilesPerTrigger` for files and `maxOffsetsPerTrigger` for Kafka.",
     )
 
     @property

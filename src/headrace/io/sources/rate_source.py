@@ -13,4 +13,5 @@ if TYPE_CHECKING:
 
 def open_stream(spark: SparkSession, source: RateSource, schema: StructType | None) -> DataFrame:
     """Open a stream of generated rows. `schema` is ignored, because the columns are always `timestamp` and `value`."""
-    return spark.readStream.format("rate").options(rowsPerSecond=source.rows_per_second, **source.options).load()
+    options = {"rowsPerSecond": source.rows_per_second, **source.options}
+    return spark.readStream.format("rate").options(**options).load()
