@@ -56,7 +56,7 @@ def _member(name: str, member: object, module: ModuleType) -> Iterator[str]:
         if isinstance(statement, ast.FunctionDef) and statement.name == name:
             yield from _function(statement, lines, "")
         elif isinstance(statement, ast.ClassDef) and statement.name == name:
-            fields = [ast.unparse(each) for each in statement.body if isinstance(each, ast.AnnAssign)]
+            fields = [_field(each) for each in statement.body if isinstance(each, ast.AnnAssign) and not _is_class_variable(each)]
             yield code("\n    ".join([f"class {name}:", *(fields or ["..."])]), "python")
             yield _docstring(statement)
             for each in statement.body:
@@ -66,6 +66,16 @@ def _member(name: str, member: object, module: ModuleType) -> Iterator[str]:
             yield code(ast.unparse(statement), "python")
             comments = takewhile(lambda line: line.startswith("#"), reversed(lines[: statement.lineno - 1]))
             yield " ".join(line.lstrip("# ") for line in reversed(list(comments)))
+
+
+def _is_class_variable(field: ast.AnnAssign) -> bool:
+    return ast.unparse(field.annotation).startswith("ClassVar")
+
+
+def _field(field: ast.AnnAssign) -> str:
+    """Return a field with its type, and with its default if this is a plain value."""
+    text = f"{ast.unparse(field.target)}: {ast.unparse(field.annotation)}"
+    return f"{text} = {ast.unparse(field.value)}" if isinstance(field.value, ast.Constant) else text
 
 
 def _function(definition: ast.FunctionDef, lines: list[str], prefix: str) -> Iterator[str]:

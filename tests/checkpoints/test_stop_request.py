@@ -26,6 +26,7 @@ def environment(checkpoints: Path | str) -> Environment:
         b'{"until": "soon"}',
         b"truncated",
     ],
+    ids=["expired", "without expiry", "invalid expiry", "truncated"],
 )
 def test_expired_request_is_ignored_and_a_new_one_is_obeyed(tmp_path, monkeypatch, old):
     monkeypatch.setattr(stop_request, "POLL_INTERVAL_S", 0.01)

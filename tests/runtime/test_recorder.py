@@ -68,6 +68,7 @@ def test_batches_are_recorded_with_all_their_counts(ran):
     assert [event.batch for event in land] == [0, 1, 2]
     assert land[0].quarantined == {"malformed": 1}
     assert run.total("land", "duplicates") == 1
+    assert run.total("land", "quarantined") == sum(sum(event.quarantined.values()) for event in land) == 1
     assert run.total("land", "late") == 1  # minute 1, with the watermark at minute 7
     assert all(event.milliseconds > 0 and event.rows_per_second > 0 for event in land)
     count = batches(run, "count")

@@ -41,8 +41,12 @@ class PipelineRun:
         return table.read(self.spark).collect() if table.exists(self.spark) else []
 
     def total(self, step: str, count: str) -> int:
-        """Return the sum over the batches of a step. `count` is a field of Event, such as `rows` or `duplicates`."""
-        return sum(getattr(event, count) for event in self.events if event.step == step and event.what == "batch")
+        """Return the sum over the batches of a step. `count` is a field of Event, such as `rows` or `duplicates`.
+
+        For a field with a number for each rule, such as `quarantined`, return the sum over the rules.
+        """
+        counts = [getattr(event, count) for event in self.events if event.step == step and event.what == "batch"]
+        return sum(sum(each.values()) if isinstance(each, dict) else each for each in counts)
 
 
 def relocate(bundle: Bundle, directory: Path, sources: Mapping[str, Path | Source] | None = None) -> Bundle:
