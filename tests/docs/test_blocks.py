@@ -23,7 +23,7 @@ PAGES = [
 ]
 LANGUAGES = {"console", "sh", "yaml", "python", "text", "json", "csv"}
 # Programs that lines of `sh` blocks may call, besides headrace and the scripts.
-PROGRAMS = {".", "cd", "cp", "export", "git", "jq", "mkdir", "pip", "python", "python3"}
+PROGRAMS = {".", "cd", "cp", "export", "git", "jq", "mkdir", "pip", "python", "python3", "rm"}
 COMMAND = re.compile(r"`(headrace [^`]+)`")
 by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -72,7 +72,7 @@ def test_commands_exist_and_have_the_options_that_they_are_called_with(page: Pat
                 elif words[0].startswith("scripts/"):
                     assert (ROOT / words[0]).is_file(), line
                 else:
-                    assert block.language == "console" or words[0] in PROGRAMS, line
+                    assert block.language == "console" or words[0].rpartition("/")[2] in PROGRAMS, line
 
 
 @by_name
