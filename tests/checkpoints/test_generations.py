@@ -31,6 +31,15 @@ def test_a_number_is_never_used_twice():
     assert (third.number, third.previous) == (3, 1)
 
 
+def test_reset_of_a_generation_without_a_batch_replaces_it():
+    unused = Generation().next({"landed": TABLE}, {})
+    third = unused.next({"landed": TABLE}, {}, has_started=False)
+    assert (third.number, third.previous) == (3, 1)
+    truncated = unused.with_table("landed", TABLE.truncated())
+    assert truncated.next({}, {}, has_started=False).previous == 2
+    assert Generation().next({}, {}, has_started=False).previous == 1
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "number": 2}'])
 def test_a_file_that_cannot_be_read_stops_the_start(tmp_path, content):
     (tmp_path / "generation.json").write_text(content)

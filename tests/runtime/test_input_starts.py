@@ -32,7 +32,7 @@ def ran(flow):
     return flow
 
 
-def start_over(flow, *steps, position, table=None, downstream=False):
+def start_over(flow, *steps, position, table="truncate", downstream=False):
     bundle = flow.bundle()
     planned = reset.plan_reset(
         flow.spark, bundle, "flow", steps, downstream=downstream, table=table, position=parse_position(position)
@@ -52,6 +52,16 @@ def feed_and_run(flow, number):
 
 def version_of(flow, table):
     return max(int(file.stem) for file in (flow.directory / "tables" / table / "_delta_log").glob("*.json"))
+
+
+def test_table_is_not_truncated_if_its_rows_would_not_be_read_again(ran, golden):
+    """`--from checkpoint` with a truncated table would leave a table without the rows from before."""
+    with pytest.raises(GuardError) as error:
+        start_over(ran, "copy", position="checkpoint", table=None)
+    golden("reset/would_lose_rows", str(error.value))
+    assert values(ran, "copied") == [1, 2]
+    (planned,) = start_over(ran, "copy", position="beginning", table=None)
+    assert [table.truncated for table in planned.tables] == [True]
 
 
 @pytest.mark.full

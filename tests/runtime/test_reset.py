@@ -111,8 +111,27 @@ def test_folder_cannot_start_over(flow):
         land: {layer: bronze, reads: {rows: {source: rows, schema: n INT}}, writes: {table: landed}}
         out: {layer: silver, reads: {rows: {table: landed}}, writes: {folder: out, format: json}}
         """)
-    with pytest.raises(GuardError, match="Spark would skip the batches of a new checkpoint in folder 'out'"):
+    flow.feed("rows", {"n": 1})
+    flow.run()
+    with pytest.raises(GuardError, match="Spark would skip the batches of a new checkpoint in folder 'out'") as error:
         start_over(flow, "out")
+    assert "set another path under folders" in str(error.value)
+    shutil.move(flow.directory / "folders" / "out", flow.directory / "folders" / "before")  # likewise a new path
+    start_over(flow, "out")
+    flow.run()
+    (file,) = (flow.directory / "folders" / "out").glob("*.json")
+    assert file.read_text() == '{"n":1}\n'
+
+
+def test_undo_of_two_resets_without_a_run_returns_to_the_checkpoint_before_both(ran):
+    start_over(ran, "land", downstream=True)
+    start_over(ran, "land", downstream=True)
+    assert generation(ran, "land").number == 3
+    undo(ran)
+    assert generation(ran, "land").number == 1
+    run = ran.run()
+    assert values(ran, "landed", "copied", "newest") == [[1, 2], [1, 2], [2]]
+    assert run.total("land", "rows") == 1
 
 
 @pytest.mark.full

@@ -54,14 +54,21 @@ class Generation:
     # where new checkpoints start.
     starts: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def next(self, tables: dict[str, AcceptedTable], starts: dict[str, dict[str, str]]) -> Generation:
+    def next(
+        self, tables: dict[str, AcceptedTable], starts: dict[str, dict[str, str]], *, has_started: bool = True
+    ) -> Generation:
         """Return the generation that a reset starts. `tables` are the existing tables of the step, by name.
 
-        For `starts`, see the class.
+        `has_started` says whether this generation has a batch. If it has none, and has truncated no table, an undo
+        returns to the generation before it. For `starts`, see the class.
         """
         number = self.highest + 1
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
-        return Generation(number, number, self.number, started_at, tables, starts=starts)
+        is_unused = not has_started and all(
+            table.is_pending or table.origin != "truncated" for table in self.tables.values()
+        )
+        previous = self.previous if is_unused and self.previous else self.number
+        return Generation(number, number, previous, started_at, tables, starts=starts)
 
     def undone(self, restored: dict[str, int]) -> Generation:
         """Return the previous generation, which `reset --undo` makes current. For `restored`, see the class."""

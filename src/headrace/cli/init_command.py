@@ -12,7 +12,7 @@ from headrace.cli.help_examples import examples
 # What a user should do for each file that `init` leaves alone.
 LEFT_ALONE = {
     "README.md": "`headrace init --help` says what the bundle contains",
-    ".gitignore": "add .venv/, .headrace/ and /dist/",
+    ".gitignore": "add .venv/, .headrace/, /dist/, __pycache__/, spark-warehouse/, metastore_db/ and derby.log",
     ".github/workflows/ci.yml": "let it call scripts/test",
     ".vscode/settings.json": "the first lines of the files in conf/ name their schemas",
 }
@@ -47,4 +47,6 @@ def init(name: str, directory: Path | None) -> None:
     click.echo("  scripts/test    # the first time, this creates the virtual environment")
     click.echo("  scripts/run")
     comment = "# a release records the commit that it was built from"
-    click.echo(f"  git init && git add . && git commit -m 'A new bundle'    {comment}")
+    parents = (bundle_dir.resolve(), *bundle_dir.resolve().parents)
+    git = "git add ." if any((parent / ".git").exists() for parent in parents) else "git init && git add ."
+    click.echo(f"  {git} && git commit -m 'A new bundle'    {comment}")

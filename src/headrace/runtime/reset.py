@@ -24,13 +24,11 @@ from headrace.io.delta.table_identity import restore_version, table_state
 from headrace.io.sinks.quarantine import quarantine_table, tables_with_quarantine
 from headrace.io.start_position import InputStart, Position, ReachedOffset
 from headrace.runtime.input_starts import find_starts
-from headrace.runtime.reset_checks import check_readers, check_sinks, check_undo, stream_readers
+from headrace.runtime.reset_checks import TableChoice, check_readers, check_sinks, check_undo, stream_readers
 from headrace.runtime.step_checkpoint import StepCheckpoint, open_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-TableChoice = Literal["keep", "truncate"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ def plan_reset(
     """Return what a reset of the steps would change, each step after those whose tables it reads.
 
     `table` is the choice for the tables of sinks. Without it, those of upserts are kept and all others are truncated.
-    Quarantine tables are always truncated. With `downstream`, also reset the steps that stream from these tables. The
+    Quarantine tables are always truncated. Without `table`, tables are not truncated if the step would not read all of
+    their rows again: this is an error. With `downstream`, also reset the steps that stream from these tables. The
     steps start to read at `position`, or by default where new checkpoints start. Tables that are truncated are read
     from the beginning. Raise GuardError with all reasons why the reset would lose or repeat rows, or make another step
     fail.
@@ -92,7 +91,7 @@ def plan_reset(
             starts = find_starts(spark, step, bundle.environment, position, truncated=rewritten, reached=reached)
         except HeadraceError as error:
             problems += error.problems
-        problems += check_sinks(bundle, name, step, starts.values(), keep_tables=table == "keep")
+        problems += check_sinks(bundle, name, step, starts.values(), table)
         warnings = tuple(_warnings(step, checkpoint, starts))
         resets.append(StepReset(name, step, checkpoint, tables, starts, warnings, content.planned))
         kept = {each.name for each in tables if not each.truncated}
@@ -117,7 +116,9 @@ def apply_reset(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]
         for reset in reversed(resets):
             tables = {table.name: table.accepted for table in reset.tables}
             starts = {name: start.options for name, start in reset.starts.items() if start.options}
-            write_generation(reset.checkpoint.files, reset.checkpoint.generation.next(tables, starts))
+            has_started = bool(reset.planned_batches)
+            generation = reset.checkpoint.generation.next(tables, starts, has_started=has_started)
+            write_generation(reset.checkpoint.files, generation)
 
 
 def undo_reset(spark: SparkSession, bundle: Bundle, pipeline: str, names: Collection[str]) -> tuple[StepReset, ...]:

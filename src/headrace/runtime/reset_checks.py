@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Literal
 
 from headrace.checkpoints.generations import Generation
 from headrace.config.models import Bundle, KafkaSource, Step, local_path
@@ -10,28 +12,36 @@ from headrace.errors import Problem
 from headrace.io.sinks.quarantine import tables_with_quarantine
 from headrace.io.start_position import InputStart
 
+TableChoice = Literal["keep", "truncate"]
+
 
 def check_sinks(
-    bundle: Bundle, pipeline: str, step: Step, starts: Iterable[InputStart], *, keep_tables: bool
+    bundle: Bundle, pipeline: str, step: Step, starts: Collection[InputStart], choice: TableChoice | None
 ) -> Iterator[Problem]:
-    """Yield a problem for each sink that prevents the reset: folders, and with `keep_tables` some tables.
+    """Yield a problem for each sink that prevents the reset: folders, and tables that would lose or repeat rows.
 
-    `starts` says where its streaming inputs start to read.
+    `starts` says where the step's streaming inputs start to read, `choice` what happens to its tables.
     """
     repeats = any(start.repeats for start in starts)
+    starts_later = any(start.options and not start.is_beginning for start in starts)
     for number, sink in enumerate(step.writes):
         where = bundle.where(pipeline, "steps", step.name, "writes", number)
-        if keep_tables and sink.table and sink.mode == "append" and repeats:
+        if choice is None and sink.table and sink.mode != "upsert" and starts_later:
+            message = f"table {sink.table!r} of step {step.name!r} would lose its rows: the step would not read those"
+            message += " from before this position again"
+            fix = "pass --table keep, or --table truncate if only the rows from this position on shall be in the table"
+            yield Problem(where, message, fix)
+        if choice == "keep" and sink.table and sink.mode == "append" and repeats:
             message = f"step {step.name!r} would append rows to table {sink.table!r} a second time"
             fix = "pass --table truncate; only a sink with mode: upsert can keep its rows and get them again"
             if _can_continue(bundle, step):
                 fix += "; to read only what the previous checkpoint has not read: --from checkpoint"
             yield Problem(where, message, fix)
-        if sink.folder:
-            path = local_path(bundle.environment.folders[sink.folder])
+        if sink.folder and _has_list_of_batches(bundle.environment.folders[sink.folder]):
+            path = bundle.environment.folders[sink.folder]
             message = f"Spark would skip the batches of a new checkpoint in folder {sink.folder!r}, which has a list of"
             message += f" those of the old one ({path}/_spark_metadata)"
-            fix = "let the sink write to another folder, then run it: a new folder needs no reset"
+            fix = f"set another path under folders in conf/{bundle.environment.name}.yml, then reset the step"
             yield Problem(where, message, fix)
 
 
@@ -83,6 +93,12 @@ def stream_readers(bundle: Bundle, tables: Collection[str]) -> Iterator[tuple[st
         for step in pipeline.steps.values():
             if any(read.table in tables and not read.static for read in step.reads.values()):
                 yield pipeline.name, step
+
+
+def _has_list_of_batches(folder: str) -> bool:
+    """Return whether Spark has written a folder before. A folder that is not on a local disk counts as written."""
+    path = local_path(folder)
+    return not path or Path(path, "_spark_metadata").exists()
 
 
 def _can_continue(bundle: Bundle, step: Step) -> bool:

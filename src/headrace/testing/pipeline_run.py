@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class PipelineRun:
     """The result of a run: its tables and all of its events."""
 
-    spark: SparkSession
-    bundle: Bundle
-    events: tuple[Event, ...]
+    spark: SparkSession = field(repr=False)
+    bundle: Bundle = field(repr=False)
+    events: tuple[Event, ...] = field(repr=False)
 
     def table(self, name: str) -> DataFrame:
         """Return a table as a DataFrame. It is read only when it is used, so it may include rows of later runs."""
