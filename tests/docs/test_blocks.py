@@ -6,7 +6,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import dropwhile, groupby
 from pathlib import Path
 
 import click
@@ -59,7 +59,7 @@ def _programs(line: str) -> Iterator[list[str]]:
     lexer.whitespace_split = True
     for is_operator, words in groupby(lexer, key=lambda word: set(word) <= set("|&;")):
         if not is_operator:
-            yield list(words)
+            yield list(dropwhile(re.compile(r"\w+=").match, words))  # without environment variables
 
 
 @by_name
