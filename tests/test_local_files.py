@@ -106,6 +106,7 @@ def test_link_to_a_parent_directory_is_not_followed(spark, tmp_path, target):
     assert read_stream(spark, files, tmp_path / "checkpoint", recursiveFileLookup=True) == ["a.json"]
 
 
+@pytest.mark.full
 def test_tables_and_checkpoints_can_be_behind_links(flow):
     for name in ("tables", "checkpoints", "data"):
         (flow.directory / "elsewhere" / name).mkdir(parents=True)

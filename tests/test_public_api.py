@@ -10,6 +10,8 @@ from importlib import import_module
 from importlib.metadata import entry_points, metadata
 from pathlib import Path
 
+import pytest
+
 PUBLIC_MODULES = (
     "headrace",
     "headrace.entry_points",
@@ -58,6 +60,7 @@ def test_package_is_described_and_typed() -> None:
     assert (Path(import_module("headrace").__file__ or "").parent / "py.typed").is_file()
 
 
+@pytest.mark.full
 def test_type_checker_sees_the_types_of_transforms(tmp_path: Path) -> None:
     code = "from headrace.transforms.gold import aggregate_windows\nreveal_type(aggregate_windows)\n"
     (tmp_path / "mine.py").write_text(code)

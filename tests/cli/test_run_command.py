@@ -249,6 +249,7 @@ def test_stop_request_during_the_start_of_spark_is_honoured(tmp_path: Path) -> N
     assert [event.what for event in read_events(events, "orders")] == ["run started", "run stopped"]
 
 
+@pytest.mark.full
 def test_death_of_the_jvm_is_reported_and_loses_no_rows(tmp_path: Path) -> None:
     bundle = copy_bundle(tmp_path / "bundle", orders=200, customers=20, files=2, pace=10)
     with headrace("run", "orders", "--follow", bundle=bundle) as process:

@@ -151,6 +151,7 @@ def test_step_that_loses_its_checkpoint_or_table_between_two_rounds_stops(flow, 
     assert sorted(row["value"] for row in flow.read("copied")) == ["one", "two"]
 
 
+@pytest.mark.full
 def test_long_run_compacts_the_files_that_it_writes(flow, monkeypatch):
     monkeypatch.setattr(follow_loop, "COMPACT_AFTER_ROUNDS", 2)
     flow.source("lines", "text")

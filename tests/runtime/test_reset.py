@@ -123,6 +123,7 @@ def test_folder_cannot_start_over(flow):
     assert file.read_text() == '{"n":1}\n'
 
 
+@pytest.mark.full
 def test_undo_of_two_resets_without_a_run_returns_to_the_checkpoint_before_both(ran):
     start_over(ran, "land", downstream=True)
     start_over(ran, "land", downstream=True)
@@ -186,6 +187,7 @@ def undo(flow, *steps):
     return reset.undo_reset(flow.spark, flow.bundle(), "flow", steps)
 
 
+@pytest.mark.full
 def test_reset_is_undone(ran):
     start_over(ran, "land", downstream=True)
     undo(ran)
@@ -194,6 +196,7 @@ def test_reset_is_undone(ran):
     assert generation(ran, "land").number == 1
 
 
+@pytest.mark.full
 def test_interrupted_undo_can_be_repeated(ran, monkeypatch):
     start_over(ran, "copy")
     bundle = ran.bundle()

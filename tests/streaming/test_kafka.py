@@ -138,6 +138,7 @@ def test_topic_pattern_formats_and_start_offsets(broker: KafkaBroker, spark: Spa
     assert len(broker.read("echoed")) == 3
 
 
+@pytest.mark.full
 def test_reference_pipeline_reads_from_a_topic(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     make_sample(tmp_path / "data", orders=500, customers=50, files=1)
     (file,) = (tmp_path / "data" / "orders").glob("*.json")
