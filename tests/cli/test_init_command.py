@@ -85,6 +85,7 @@ def test_repository_with_other_files_becomes_a_bundle(working_directory, golden)
 @pytest.mark.parametrize(
     ("case", "existing"),
     [
+        ("file_for_directory", {"scripts": "a file", "README.md": "mine"}),
         ("occupied_directory", {"conf/app.yml": "port: 80", "tests/test_pipeline.py": ""}),
         ("occupied_files", dict.fromkeys(("pyproject.toml", "databricks.yml", "vendor/a.whl", "data/a.csv"), "mine")),
         (

@@ -9,14 +9,6 @@ import click
 
 from headrace.cli.help_examples import examples
 
-# What a user should do for each file that `init` leaves alone.
-LEFT_ALONE = {
-    "README.md": "`headrace init --help` says what the bundle contains",
-    ".gitignore": "add .venv/, .headrace/, /dist/, __pycache__/, spark-warehouse/, metastore_db/ and derby.log",
-    ".github/workflows/ci.yml": "let it call scripts/test",
-    ".vscode/settings.json": "the first lines of the files in conf/ name their schemas",
-}
-
 
 @click.command(epilog=examples("headrace init weather", "headrace init weather --into ."))
 @click.argument("name")
@@ -40,7 +32,7 @@ def init(name: str, directory: Path | None) -> None:
     left_alone = scaffold.create_bundle(name, bundle_dir)
     click.echo(f"created bundle {name} in {bundle_dir}")
     for file in left_alone:
-        click.echo(f"left alone {file}: {LEFT_ALONE[file]}")
+        click.echo(f"left alone {file}: {scaffold.OPTIONAL_FILES[file]}")
     click.echo("next:")
     if bundle_dir.resolve() != Path.cwd():
         click.echo(f"  cd {shlex.quote(str(bundle_dir))}")

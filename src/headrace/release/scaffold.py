@@ -29,8 +29,13 @@ from headrace.release import wheels
 TEMPLATES = Path(__file__).with_name("templates")
 SUFFIX = ".template"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-# Files that a bundle does not need: if the directory has such a file, it is left alone.
-OPTIONAL_FILES = ("README.md", ".gitignore", ".github/workflows/ci.yml", ".vscode/settings.json")
+# Files that a bundle does not need: if the directory has such a file, it is left alone, and the user should do this.
+OPTIONAL_FILES = {
+    "README.md": "`headrace init --help` says what the bundle contains",
+    ".gitignore": "add .venv/, .headrace/, /dist/, __pycache__/, spark-warehouse/, metastore_db/ and derby.log",
+    ".github/workflows/ci.yml": "let it call scripts/test",
+    ".vscode/settings.json": "the first lines of the files in conf/ name their schemas",
+}
 # Directories whose YAML files all belong to the bundle.
 OWN_DIRECTORIES = ("conf", "resources")
 
@@ -113,6 +118,8 @@ def _require_no_conflicts(files: list[str], directory: Path) -> None:
     occupied = [f"{name}/" for name in OWN_DIRECTORIES if any((directory / name).glob("**/*"))]
     needed = [file for file in files if file not in OPTIONAL_FILES and not file.startswith(tuple(occupied))]
     occupied += [file for file in needed if (directory / file).exists()]
+    parents = {str(parent) for file in files for parent in Path(file).parents}
+    occupied += sorted(parent for parent in parents if (directory / parent).is_file())
     if occupied:
         more = f" and {len(occupied) - 5} more" if len(occupied) > 5 else ""
         raise ConfigurationError(
