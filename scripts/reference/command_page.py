@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-from markdown import code, page
+from markdown_text import code, page
 
 from headrace.cli import TASKS, main
 

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 import yaml
-from json_schemas import REFERENCE, make_schemas
-from markdown import alternatives, page, table
+from json_schemas import REFERENCE, Schema
+from markdown_text import alternatives, page, table
 
 from headrace.config.value_types import DURATION, ImportPath, Memory, Name, SecretName
 
@@ -41,11 +41,10 @@ PROPER_NAMES = ("Databricks", "Kafka", "Spark")
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "boolean"}
 
 
-def make_configuration_page() -> str:
+def make_configuration_page(schemas: dict[str, Schema]) -> str:
     """Return the page."""
     sections: dict[str, str] = {}
-    for name, text in make_schemas().items():
-        schema = json.loads(text)
+    for name, schema in schemas.items():
         file = name.capitalize()
         for model in (file, *_order(schema, schema["definitions"])):
             sections.setdefault(model, _section(model, schema if model == file else schema["definitions"][model]))
@@ -133,5 +132,3 @@ def _example(key: str, schema: Any) -> str:
         for example in schema.get("examples", ())
     ]
     return "<br>".join(f"`{text}`" for text in texts)
-
-

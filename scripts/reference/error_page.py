@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from markdown import code, docstring, page, table
+from markdown_text import code, docstring, page, table
 
 from headrace import errors
 
@@ -43,8 +43,15 @@ TITLES = {
 def make_error_page() -> str:
     """Return the page."""
     classes = [getattr(errors, name) for name in errors.__all__]
-    rows = [[f"`{each.__name__}`", docstring(each).partition("\n")[0]] for each in classes if each is not errors.Problem]
-    sections = ["## Classes", table(["class", "meaning"], rows), "## Examples", "The errors of the tests, by their subject."]
+    rows = [
+        [f"`{each.__name__}`", docstring(each).partition("\n")[0]] for each in classes if each is not errors.Problem
+    ]
+    sections = [
+        "## Classes",
+        table(["class", "meaning"], rows),
+        "## Examples",
+        "The errors of the tests, by their subject.",
+    ]
     known = {path.name for path in GOLDEN.iterdir() if path.is_dir()}
     assert known == TITLES.keys(), f"add titles for {known ^ TITLES.keys()}"
     for directory, title in TITLES.items():
@@ -57,7 +64,9 @@ def _errors(directory: Path) -> list[str]:
     """Return the errors in a directory of golden files, without those that differ only in their location."""
     found: dict[str, str] = {}
     for file in sorted(directory.glob("*.txt")):
-        for error in re.findall(r"^Error: .*\n(?:  at   .*\n)?  fix: .*", file.read_text(encoding="utf-8"), re.MULTILINE):
+        for error in re.findall(
+            r"^Error: .*\n(?:  at   .*\n)?  fix: .*", file.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             message = re.sub(r"'[^']*'|\d+", "", error.partition("\n")[0])
             found.setdefault(message, error)
     return list(found.values())

@@ -6,7 +6,7 @@ import ast
 import inspect
 import textwrap
 
-from markdown import code, page, table
+from markdown_text import code, page, table
 
 from headrace.runtime.events import Event
 
@@ -29,10 +29,14 @@ def make_event_page() -> str:
     fields = [statement for statement in definition.body if isinstance(statement, ast.AnnAssign)]
     for field in fields:
         text = definition.body[definition.body.index(field) + 1]
-        assert isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant), f"{ast.unparse(field)}: no docstring"
+        assert isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant), (
+            f"{ast.unparse(field)}: no docstring"
+        )
         rows.append([f"`{ast.unparse(field.target)}`", _type_name(ast.unparse(field.annotation)), text.value.value])
     fields_table = table(["field", "type", "meaning"], rows)
-    return page("Events", INTRODUCTION, [fields_table, "For example, to follow the batches:", code(EXAMPLE.strip(), "sh")])
+    return page(
+        "Events", INTRODUCTION, [fields_table, "For example, to follow the batches:", code(EXAMPLE.strip(), "sh")]
+    )
 
 
 def _type_name(annotation: str) -> str:

@@ -1,22 +1,20 @@
 """The JSON Schemas of pipeline and environment files, from the models of the configuration.
 
-The schemas are of draft 7, which the YAML language server of editors reads. They contain what a schema can express: keys,
-types, allowed values, and keys that exclude each other. `headrace check` finds the other mistakes.
+The schemas are of draft 7, which the YAML language server of editors reads. They contain what a schema can express:
+keys, types, allowed values, and keys that exclude each other. `headrace check` finds the other mistakes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from headrace.config.checks.step_checks import SOURCE_KEYS
+from headrace.config.checks.step_checks import SOURCE_KEYS, UPSERT_KEYS
 from headrace.config.kinds.expectation import EXPECTATIONS
 from headrace.config.kinds.sinks import SINKS, Sink
 from headrace.config.models import Environment, Pipeline
-from headrace.config.value_types import DURATION
 
 Schema = dict[str, Any]
 Keys = tuple[str, ...]
@@ -27,20 +25,17 @@ EXACTLY_ONE: dict[str, tuple[Keys, ...]] = {
     "KafkaSource": (("topics",), ("pattern",)),
     "Tables": (("root",), ("catalog", "schema")),
 }
-UPSERT_KEYS = ("keys", "sequence")
-DURATION_KEYS = ("delay", "every", "max_future", "stop_grace")  # their types are functions, which pydantic cannot export
 REFERENCE = {"type": "string", "pattern": r"\$\{"}
 
 
-def make_schemas() -> dict[str, str]:
-    """Return the text of each schema by its name."""
+def make_schemas() -> dict[str, Schema]:
+    """Return each schema by its name."""
     environment = _schema("A Headrace environment", Environment)
     for part in [environment, *environment["definitions"].values()]:
         for key, value in part["properties"].items():
             if key != "values":
                 part["properties"][key] = _or_reference(value)
-    schemas = {"pipeline": _schema("A Headrace pipeline", Pipeline), "environment": environment}
-    return {name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n" for name, schema in schemas.items()}
+    return {"pipeline": _schema("A Headrace pipeline", Pipeline), "environment": environment}
 
 
 def _schema(title: str, model: type) -> Schema:
@@ -62,8 +57,6 @@ def _mapping(model: str, schema: Schema) -> Schema:
     properties = schema["properties"]
     if properties.pop("name", None):  # comes from the file's name, or from the key of the mapping
         schema["required"].remove("name")
-    for key in properties.keys() & set(DURATION_KEYS):
-        properties[key]["pattern"] = DURATION.pattern
     if model in EXACTLY_ONE:
         schema["oneOf"] = list(_exclusive_groups(EXACTLY_ONE[model]))
     if model == "Read":
@@ -88,14 +81,19 @@ def _without(keys: Iterable[str]) -> Schema:
 
 
 def _sinks(properties: dict[str, Schema]) -> dict[str, Schema]:
-    """Return one schema for each kind of sink, and `Sink`, which is one of them. `properties` are the keys of all kinds."""
+    """Return one schema for each kind of sink, and `Sink`, which is one of them.
+
+    `properties` are the keys of all kinds.
+    """
     keys_of_kinds = {key for kind in SINKS.values() for key in kind.model_fields}
     shared = Sink.model_fields.keys() - keys_of_kinds
     definitions = {
         model.__name__: {
             "type": "object",
             "description": model.__doc__,
-            "properties": {key: value for key, value in properties.items() if key in shared | model.model_fields.keys()},
+            "properties": {
+                key: value for key, value in properties.items() if key in shared | model.model_fields.keys()
+            },
             "required": [kind],
             "additionalProperties": False,
         }
@@ -144,7 +142,9 @@ def _or_reference(schema: Schema) -> Schema:
     if isinstance(schema.get("additionalProperties"), dict):
         return {**schema, "additionalProperties": _or_reference(schema["additionalProperties"])}
     alternatives = schema.get("anyOf") or schema.get("oneOf") or [schema]
-    if not any({"pattern", "enum"} & each.keys() or each.get("type") in ("integer", "boolean") for each in alternatives):
+    if not any(
+        {"pattern", "enum"} & each.keys() or each.get("type") in ("integer", "boolean") for each in alternatives
+    ):
         return schema
     annotations = {key: schema[key] for key in ("description", "default", "examples") if key in schema}
     types = [{key: each[key] for key in each if key not in annotations} for each in alternatives]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -16,22 +17,22 @@ from json_schemas import make_schemas
 from python_page import make_python_page
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {
-    "configuration": make_configuration_page,
-    "commands": make_command_page,
-    "events": make_event_page,
-    "errors": make_error_page,
-    "python": make_python_page,
-}
 
 
 def make_files() -> dict[Path, str]:
     """Return the content of each file."""
     schemas = make_schemas()
-    directory = ROOT / "src" / "headrace" / "config" / "schemas"
-    files = {directory / f"{name}.schema.json": text for name, text in schemas.items()}
-    for name, make_page in PAGES.items():
-        files[ROOT / "docs" / "reference" / f"{name}.md"] = make_page()
+    pages = {
+        "configuration": make_configuration_page(schemas),
+        "commands": make_command_page(),
+        "events": make_event_page(),
+        "errors": make_error_page(),
+        "python": make_python_page(),
+    }
+    files = {ROOT / "docs" / "reference" / f"{name}.md": page for name, page in pages.items()}
+    for name, schema in schemas.items():
+        file = ROOT / "src" / "headrace" / "config" / "schemas" / f"{name}.schema.json"
+        files[file] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
     return files
 
 

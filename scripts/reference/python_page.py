@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import takewhile
 from types import ModuleType
 
-from markdown import code, page
+from markdown_text import code, page
 
 from headrace.transforms.gold import FUNCTIONS
 
@@ -56,7 +56,11 @@ def _member(name: str, member: object, module: ModuleType) -> Iterator[str]:
         if isinstance(statement, ast.FunctionDef) and statement.name == name:
             yield from _function(statement, lines, "")
         elif isinstance(statement, ast.ClassDef) and statement.name == name:
-            fields = [_field(each) for each in statement.body if isinstance(each, ast.AnnAssign) and not _is_class_variable(each)]
+            fields = [
+                _field(each)
+                for each in statement.body
+                if isinstance(each, ast.AnnAssign) and not _is_class_variable(each)
+            ]
             yield code("\n    ".join([f"class {name}:", *(fields or ["..."])]), "python")
             yield _docstring(statement)
             for each in statement.body:
@@ -81,7 +85,10 @@ def _field(field: ast.AnnAssign) -> str:
 def _function(definition: ast.FunctionDef, lines: list[str], prefix: str) -> Iterator[str]:
     """Yield the signature, as the source has it, and the docstring of a function or method."""
     signature = "\n".join(lines[definition.lineno - 1 : definition.body[0].lineno - 1])
-    yield code(textwrap.dedent(signature).replace("def ", f"def {prefix}", 1).replace("(self, ", "(").replace("(self)", "()"), "python")
+    yield code(
+        textwrap.dedent(signature).replace("def ", f"def {prefix}", 1).replace("(self, ", "(").replace("(self)", "()"),
+        "python",
+    )
     yield _docstring(definition)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, StringConstraints, WithJsonSchema
 
 T = TypeVar("T")
 MILLISECONDS = {
@@ -46,7 +46,9 @@ def _validate_duration(value: object) -> object:
     return value
 
 
-Duration = Annotated[str, BeforeValidator(_validate_duration)]
+Duration = Annotated[
+    str, BeforeValidator(_validate_duration), WithJsonSchema({"type": "string", "pattern": DURATION.pattern})
+]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 # The same pattern. Pydantic's regular expressions have no \Z; their `$` does not match before a final line break.

@@ -14,6 +14,8 @@ from headrace.config.pipeline_files import PipelineDraft
 from headrace.errors import Problem
 
 SOURCE_KEYS = ("schema_", "infer", "max_future", "expect")  # keys that apply only to inputs that read a source
+# The keys that an upsert requires, and that no other mode has.
+UPSERT_KEYS = {"keys": "the columns that identify a row", "sequence": "the column that orders versions of a row"}
 SQL_TYPES = (
     "string|varchar|char|binary|boolean|tinyint|byte|smallint|short|int|integer|bigint|long|float|real|double|"
     "decimal|dec|numeric|date|timestamp|timestamp_ntz|timestamp_ltz|interval|array|map|struct|variant|void"
@@ -119,14 +121,13 @@ def _check_sink(sink: Sink) -> Iterator[PathProblem]:
 
 def _check_table_sink(sink: Sink) -> Iterator[PathProblem]:
     if sink.mode == "upsert":
-        columns = {"keys": "the columns that identify a row", "sequence": "the column that orders versions of a row"}
-        for key, description in columns.items():
+        for key, description in UPSERT_KEYS.items():
             if not getattr(sink, key):
                 yield ("mode",), f"{sink.mode} needs '{key}'", f"add {key}: {description}"
         if sink.options:
             yield ("options",), "an upsert has no options", "remove options"
     else:
-        for key in ("keys", "sequence"):
+        for key in UPSERT_KEYS:
             if key in sink.model_fields_set:
                 yield (key,), f"does not apply to mode {sink.mode}", f"remove {key}, or write mode: upsert"
     if sink.partition_by and sink.cluster_by:

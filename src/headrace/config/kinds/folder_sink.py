@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from headrace.config.kinds.sink_model import SinkModel
+from headrace.config.kinds.sink_model import PARTITION_BY, SinkModel
 from headrace.config.value_types import Name, TupleOf
 
 
@@ -28,6 +28,4 @@ class FolderSink(SinkModel):
         description="The format of the files: `parquet`, `orc`, `json`, `csv` or `text`.",
         examples=["parquet"],
     )
-    partition_by: TupleOf[str] = Field(
-        default=(), description="The columns by whose values rows are divided into partitions.", examples=[["country"]]
-    )
+    partition_by: TupleOf[str] = PARTITION_BY

@@ -29,3 +29,7 @@ class Security(Model):
     )
     password: Secret = Field(description="The password, as a reference.", examples=[{"secret": "shop/kafka-password"}])
     tls: bool = Field(default=True, description="Whether connections use TLS.", examples=[False])
+
+
+# The key `security` of sources and topics.
+SECURITY = Field(default=None, description="The authentication; without it, connections are plain text.")

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from headrace.config.kinds.kafka_security import Security
+from headrace.config.kinds.kafka_security import SECURITY, Security
 from headrace.config.kinds.source_model import SourceModel
 from headrace.config.value_types import TupleOf
 
@@ -30,9 +30,7 @@ class KafkaSource(SourceModel):
     start: Literal["earliest", "latest"] = Field(
         default="earliest", description="Where a new checkpoint starts to read.", examples=["latest"]
     )
-    security: Security | None = Field(
-        default=None, description="The authentication; without it, connections are plain text."
-    )
+    security: Security | None = SECURITY
 
     @property
     def location(self) -> str:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from headrace.config.value_types import Model
+
+# The key `partition_by` of tables and folders.
+PARTITION_BY = Field(
+    default=(), description="The columns by whose values rows are divided into partitions.", examples=[["country"]]
+)
 
 
 class SinkModel(Model):

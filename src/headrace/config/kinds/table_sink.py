@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from headrace.config.kinds.sink_model import SinkModel
+from headrace.config.kinds.sink_model import PARTITION_BY, SinkModel
 from headrace.config.value_types import Name, TupleOf
 
 
@@ -33,9 +33,7 @@ class TableSink(SinkModel):
         description="For an upsert: the column whose greater value marks the newer row.",
         examples=["updated_at"],
     )
-    partition_by: TupleOf[str] = Field(
-        default=(), description="The columns by whose values rows are divided into partitions.", examples=[["country"]]
-    )
+    partition_by: TupleOf[str] = PARTITION_BY
     cluster_by: TupleOf[str] = Field(
         default=(), description="The columns of Delta's liquid clustering.", examples=[["country"]]
     )

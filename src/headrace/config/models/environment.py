@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from headrace.config.kinds.kafka_security import Security
+from headrace.config.kinds.kafka_security import SECURITY, Security
 from headrace.config.kinds.sources import Source
 from headrace.config.value_types import Duration, Memory, Model, Name, Setting, yaml_type
 
@@ -78,9 +78,7 @@ class Topic(Model):
 
     servers: str = Field(description="The bootstrap servers.", examples=["broker-1:9092,broker-2:9092"])
     topic: str = Field(description="The topic's name in Kafka.", examples=["shop.alerts"])
-    security: Security | None = Field(
-        default=None, description="The authentication; without it, connections are plain text."
-    )
+    security: Security | None = SECURITY
     options: dict[str, Setting] = Field(
         default={}, description="Options of Spark's writer for Kafka.", examples=[{"kafka.compression.type": "zstd"}]
     )
