@@ -78,7 +78,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def change_file(file: Path, text: str) -> None:
-    """Replace the parts of a file that begin as the parts of the text do; add the others at its end."""
+    """Replace each part of a file that has the same key as a part of the text; append the parts without a match."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     for part in _parts(text.splitlines()):

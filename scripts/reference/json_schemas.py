@@ -34,25 +34,25 @@ def make_schemas() -> dict[str, Schema]:
     for part in [environment, *environment["definitions"].values()]:
         for key, value in part["properties"].items():
             if key != "values":
-                part["properties"][key] = _or_reference(value)
+                part["properties"][key] = _allow_reference(value)
     return {"pipeline": _schema("A Headrace pipeline", Pipeline), "environment": environment}
 
 
 def _schema(title: str, model: type) -> Schema:
     """Return the schema of a kind of file."""
     generated = TypeAdapter(model).json_schema(ref_template="#/definitions/{model}")
-    definitions = {name: _mapping(name, schema) for name, schema in generated.pop("$defs").items()}
+    definitions = {name: _model_schema(name, schema) for name, schema in generated.pop("$defs").items()}
     if "Sink" in definitions:
         definitions |= _sinks(definitions.pop("Sink")["properties"])
         writes = definitions["Step"]["properties"]["writes"]
         sinks = {key: writes.pop(key) for key in ("type", "items")}
         writes["anyOf"] = [sinks["items"], sinks]  # one sink, or a list of sinks
-    file = {**_mapping(model.__name__, generated), "title": title}
+    file = {**_model_schema(model.__name__, generated), "title": title}
     return {"$schema": "http://json-schema.org/draft-07/schema#", **file, "definitions": definitions}
 
 
-def _mapping(model: str, schema: Schema) -> Schema:
-    """Return the schema of a model, with the keys that a file may have."""
+def _model_schema(model: str, schema: Schema) -> Schema:
+    """Return the schema of a model as draft 7: without `name`, and with rules for keys that exclude each other."""
     schema = _as_draft_7(schema)
     properties = schema["properties"]
     if properties.pop("name", None):  # comes from the file's name, or from the key of the mapping
@@ -60,10 +60,10 @@ def _mapping(model: str, schema: Schema) -> Schema:
     if model in EXACTLY_ONE:
         schema["oneOf"] = list(_exclusive_groups(EXACTLY_ONE[model]))
     if model == "Read":
-        table_only = {"required": ["table"]}
+        reads_table = {"required": ["table"]}
         infers = {"properties": {"infer": {"const": True}}, "required": ["infer"]}
         schema["allOf"] = [
-            {"if": table_only, "then": _without(key.rstrip("_") for key in SOURCE_KEYS)},
+            {"if": reads_table, "then": _without(key.rstrip("_") for key in SOURCE_KEYS)},
             {"if": infers, "then": _without(["schema"])},
         ]
     return schema
@@ -81,7 +81,7 @@ def _without(keys: Iterable[str]) -> Schema:
 
 
 def _sinks(properties: dict[str, Schema]) -> dict[str, Schema]:
-    """Return one schema for each kind of sink, and `Sink`, which is one of them.
+    """Return one schema for each kind of sink, and `Sink`, which accepts any one of them.
 
     `properties` are the keys of all kinds.
     """
@@ -108,7 +108,11 @@ def _sinks(properties: dict[str, Schema]) -> dict[str, Schema]:
 
 
 def _as_draft_7(schema: Any) -> Any:
-    """Return a schema without the keywords of later drafts, and without the titles that pydantic makes of names."""
+    """Convert a schema of pydantic to draft 7, in a form that editors show well.
+
+    Drop generated titles and `discriminator`, report keys that do not match a pattern, and merge plain types into one
+    list.
+    """
     if isinstance(schema, list):
         return [_as_draft_7(each) for each in schema]
     if not isinstance(schema, dict):
@@ -134,13 +138,13 @@ def _as_draft_7(schema: Any) -> Any:
     return result
 
 
-def _or_reference(schema: Schema) -> Schema:
-    """Return a schema of a value that also allows text with a reference such as `${user}`.
+def _allow_reference(schema: Schema) -> Schema:
+    """Return the schema extended to accept a reference such as `${user}`.
 
-    A schema that allows any text, or no text, is returned as it is.
+    Schemas that already accept any text, and those of mappings and lists without values to extend, are unchanged.
     """
     if isinstance(schema.get("additionalProperties"), dict):
-        return {**schema, "additionalProperties": _or_reference(schema["additionalProperties"])}
+        return {**schema, "additionalProperties": _allow_reference(schema["additionalProperties"])}
     alternatives = schema.get("anyOf") or schema.get("oneOf") or [schema]
     if not any(
         {"pattern", "enum"} & each.keys() or each.get("type") in ("integer", "boolean") for each in alternatives

@@ -33,11 +33,11 @@ def test_a_number_is_never_used_twice():
 
 def test_reset_of_a_generation_without_a_batch_replaces_it():
     unused = Generation().next({"landed": TABLE}, {})
-    third = unused.next({"landed": TABLE}, {}, has_started=False)
+    third = unused.next({"landed": TABLE}, {}, has_batches=False)
     assert (third.number, third.previous) == (3, 1)
     truncated = unused.with_table("landed", TABLE.truncated())
-    assert truncated.next({}, {}, has_started=False).previous == 2
-    assert Generation().next({}, {}, has_started=False).previous == 1
+    assert truncated.next({}, {}, has_batches=False).previous == 2
+    assert Generation().next({}, {}, has_batches=False).previous == 1
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "number": 2}'])

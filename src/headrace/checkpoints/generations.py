@@ -55,16 +55,16 @@ class Generation:
     starts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def next(
-        self, tables: dict[str, AcceptedTable], starts: dict[str, dict[str, str]], *, has_started: bool = True
+        self, tables: dict[str, AcceptedTable], starts: dict[str, dict[str, str]], *, has_batches: bool = True
     ) -> Generation:
         """Return the generation that a reset starts. `tables` are the existing tables of the step, by name.
 
-        `has_started` says whether this generation has a batch. If it has none, and has truncated no table, an undo
-        returns to the generation before it. For `starts`, see the class.
+        `has_batches` says whether this generation has planned a batch. If it has none, and has truncated no table,
+        undoing the new reset skips it and returns to `previous`, if there is one. For `starts`, see the class.
         """
         number = self.highest + 1
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
-        is_unused = not has_started and all(
+        is_unused = not has_batches and all(
             table.is_pending or table.origin != "truncated" for table in self.tables.values()
         )
         previous = self.previous if is_unused and self.previous else self.number

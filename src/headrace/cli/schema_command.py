@@ -17,8 +17,9 @@ from headrace.config.schema_files import KINDS
 def schema(kind: str | None, bundle_dir: Path) -> None:
     """Write the schemas for editors.
 
-    Writes the JSON Schemas of pipeline and environment files into the bundle's directory `schemas`, which the files of
-    a new bundle refer to. Repeat it after an upgrade of Headrace. With KIND, prints one of them instead.
+    Writes the JSON Schemas of pipeline and environment files, with which editors complete and check keys, into the
+    bundle's directory `schemas`. Files that `headrace init` has created refer to them. Run this command again after
+    each upgrade of Headrace. With `pipeline` or `environment`, prints this schema, and writes no files.
     """
     from headrace.config import schema_files
     from headrace.config.load import find_root

@@ -65,7 +65,7 @@ def require_proven(target: DeployTarget, state: State, gate: Gate, stable_for: f
 def _assess(
     runs: Sequence[Run], beats: Sequence[Heartbeat], steps: int, gate: Gate, stable_for: float
 ) -> tuple[str, str]:
-    """Return what proves that a job works, and an empty text; otherwise an empty text and what is missing.
+    """Return what proves that a job works, or what is missing, as the first or the second text; the other is empty.
 
     `runs` are the job's runs of the release, the newest first; `steps` is how many of its steps write heartbeats.
     """
@@ -88,7 +88,7 @@ def _assess(
 
 
 def _assess_active(run: Run, beats: Sequence[Heartbeat], steps: int, stable_for: float) -> tuple[str, str]:
-    """Do the same as `_assess` for an active run alone."""
+    """Return the same as `_assess`, for one active run."""
     running = time.time() - run.began / 1000
     worked = min((_worked_for(beat) for beat in beats), default=0.0) if steps else running
     if len(beats) < steps:

@@ -114,7 +114,7 @@ def _require_directory(directory: Path) -> None:
 
 
 def _require_no_conflicts(files: list[str], directory: Path) -> None:
-    """Raise ConfigurationError if files of the directory would be mixed with those of the bundle or replaced."""
+    """Raise ConfigurationError if the bundle would replace files, or if `conf` or `resources` has files already."""
     occupied = [f"{name}/" for name in OWN_DIRECTORIES if any((directory / name).glob("**/*"))]
     needed = [file for file in files if file not in OPTIONAL_FILES and not file.startswith(tuple(occupied))]
     occupied += [file for file in needed if (directory / file).exists()]
@@ -130,9 +130,9 @@ def _require_no_conflicts(files: list[str], directory: Path) -> None:
 
 
 def _create(name: str, directory: Path) -> list[str]:
-    """Create the bundle in a temporary directory on the same file system, then move its files.
+    """Create the bundle in a temporary directory on the same file system, then rename it.
 
-    Return the optional files that existed.
+    If the directory exists, move the files into it instead. Return the optional files that existed and were kept.
     """
     exists = directory.exists()
     with tempfile.TemporaryDirectory(prefix=".creating-", dir=directory if exists else directory.parent) as temporary:

@@ -116,8 +116,8 @@ def apply_reset(spark: SparkSession, bundle: Bundle, resets: Sequence[StepReset]
         for reset in reversed(resets):
             tables = {table.name: table.accepted for table in reset.tables}
             starts = {name: start.options for name, start in reset.starts.items() if start.options}
-            has_started = bool(reset.planned_batches)
-            generation = reset.checkpoint.generation.next(tables, starts, has_started=has_started)
+            has_batches = bool(reset.planned_batches)
+            generation = reset.checkpoint.generation.next(tables, starts, has_batches=has_batches)
             write_generation(reset.checkpoint.files, generation)
 
 

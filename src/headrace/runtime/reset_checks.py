@@ -18,9 +18,10 @@ TableChoice = Literal["keep", "truncate"]
 def check_sinks(
     bundle: Bundle, pipeline: str, step: Step, starts: Collection[InputStart], choice: TableChoice | None
 ) -> Iterator[Problem]:
-    """Yield a problem for each sink that prevents the reset: folders, and tables that would lose or repeat rows.
+    """Yield a problem for each sink that prevents the reset.
 
-    `starts` says where the step's streaming inputs start to read, `choice` what happens to its tables.
+    This is a table that would lose or repeat rows, or a folder that Spark has already written to. `starts` says where
+    the step's streaming inputs start to read. `choice` is the value of `--table`; None if it was not given.
     """
     repeats = any(start.repeats for start in starts)
     starts_later = any(start.options and not start.is_beginning for start in starts)

@@ -1,4 +1,4 @@
-"""Find the kinds of sources and sinks: the models in the modules of this package whose names end with the same word."""
+"""Find the kinds of sources and sinks: the models in those modules of this package whose names end with a suffix."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ M = TypeVar("M", bound=Model)
 
 
 def find_kinds(base: type[M], suffix: str) -> tuple[type[M], ...]:
-    """Import all modules whose names end with `suffix`, such as `_source`; return the models that derive from `base`.
+    """Import the modules whose names end with `suffix`, such as `_source`; return their direct subclasses of `base`.
 
-    A new kind is found by the name of its module, so that it needs no entry in a list. The order is that of the names.
+    To add a kind, add a module with this suffix; there is no list to update. The kinds are sorted by module name.
     """
     names = [f"{__package__}.{module.name}" for module in iter_modules([str(Path(__file__).parent)])]
     modules = [import_module(name) for name in sorted(names) if name.endswith(suffix)]
